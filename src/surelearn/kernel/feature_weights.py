@@ -104,7 +104,9 @@ def _standard(Y: Array) -> Array:
 def _scales(X: Array, Y: Array, power: float, rounds: int) -> Array:
     """√w after some rounds; equal weights where nothing is learned."""
     spread = X.var(axis=0)
-    weights = np.full(X.shape[1], 1.0 / max(spread.sum(), np.finfo(float).tiny))
+    total = float(spread.sum())
+    varies = total > 1e-20 * float((X**2).mean(axis=0).sum())  # more than rounding
+    weights = np.full(X.shape[1], 1.0 / total if varies else 1.0)
     for _ in range(rounds):
         steep = _mean_squared_slopes(X * np.sqrt(weights), Y) * weights
         learned = (steep / steep.max()) ** power if steep.max() > 0 else steep

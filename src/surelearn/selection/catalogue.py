@@ -95,6 +95,8 @@ def catalogue(
     random_state: int = 0,
     classes: int = 2,
     letters: int = 0,
+    *,
+    alone: bool = False,
 ) -> dict[str, list[Setting]]:
     """Every candidate with a name, from simple to complex, each with its settings.
 
@@ -110,9 +112,12 @@ def catalogue(
     classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it
         has fewer rounds
     letters : of text in all rows
+    alone : whether a candidate is the only one: a learner without probabilities then answers as it
+        is. Else its scores become probabilities, since one candidate that has none would
+        have all of them compared by their errors
     """
     size = Size(n, max(1, _width(kinds)), classes if task == "classification" else 1, letters)
-    makers = _Makers(task, dict(kinds), size, random_state)
+    makers = _Makers(task, dict(kinds), size, random_state, alone)
     made = dict(makers.classifiers() if task == "classification" else makers.regressors())
     return {name: settings for name, settings in made.items() if settings}
 
@@ -207,8 +212,9 @@ def named_candidates(
     """Those of `catalogue` with the names, in its order, each with all its settings; "all" is every
     one.
     """
-    every = catalogue(task, kinds, n, random_state, classes)
     names = [_EARLIER.get(name, name) for name in names]
+    alone = len(names) == 1 and names[0] != "all"
+    every = catalogue(task, kinds, n, random_state, classes, alone=alone)
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
     for name in names:
@@ -248,6 +254,7 @@ class _Makers:
     kinds: dict[Any, str]
     size: Size
     random_state: int
+    alone: bool = False
 
     def seed(self, name: str) -> int:
         return seed_for(f"candidate/{name}", self.random_state)
@@ -271,7 +278,6 @@ class _Makers:
 
         from surelearn.boosting import AdaBoostClassifier
         from surelearn.linear import DPLogisticRegression, Perceptron, SupportVectorMachine
-        from surelearn.selection.combined import CombinedClassifier
 
         n, d, classes = self.size.rows, self.size.columns, self.size.classes
         read = self._reading()
@@ -307,16 +313,12 @@ class _Makers:
 
             def machines(C: float, bandwidth: float) -> Setting:
                 inside = SVC(C=C, gamma=bandwidth / d if bandwidth else "scale")
-                model = self.pipeline(
-                    CombinedClassifier([("SVC", inside)], [1.0], pool="logarithmic")
-                )
+                model = self.pipeline(_with_probabilities(inside))
                 words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
                 work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
                 first = C == 1 and not bandwidth
                 rank = 2 if first or n < FEW else 4
-                return Setting(
-                    Candidate(name=f"kernel SVM, {words}", model=model), work, rank
-                )
+                return Setting(Candidate(name=f"kernel SVM, {words}", model=model), work, rank)
 
             grid = [(1.0, 0.0), (10.0, 0.0), (10.0, 0.2), (1.0, 0.2), (100.0, 0.2), (3.0, 3.0)]
             yield "kernel SVM", [machines(*one) for one in grid]
@@ -464,7 +466,6 @@ class _Makers:
         from sklearn.svm import SVC, SVR
 
         from surelearn.kernel import FeatureWeights
-        from surelearn.selection.combined import CombinedClassifier
 
         n, d, classes = self.size.rows, self.size.columns, self.size.classes
         numbers = self.task == "regression"
@@ -480,9 +481,7 @@ class _Makers:
             machine = (
                 _scaled(SVR(C=C, gamma=bandwidth))
                 if numbers
-                else CombinedClassifier(
-                    [("SVC", SVC(C=C, gamma=bandwidth))], [1.0], pool="logarithmic"
-                )
+                else _with_probabilities(SVC(C=C, gamma=bandwidth))
             )
             words = f"power {power:g}, C = {C:g}, γ = {bandwidth:g}"
             model = self.pipeline(weights, machine)
@@ -510,11 +509,12 @@ class _Makers:
             "random_state": self.seed(EIGENPRO),
             "centers": None if n <= most else centers,
         }
-        model: Model = (
-            EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
-            if self.task == "classification"
-            else _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
-        )
+        model: Model
+        if self.task == "regression":
+            model = _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
+        else:
+            model = EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
+            model = model if self.alone else _with_probabilities(model)
         return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
 
     def _boosted(self) -> Iterator[Setting]:
@@ -680,6 +680,13 @@ def _scaled(model: Model) -> Model:
     from sklearn.preprocessing import StandardScaler
 
     return TransformedTargetRegressor(model, transformer=StandardScaler())
+
+
+def _with_probabilities(model: Model) -> Model:
+    """A classifier that gives scores only, with their softmax, which is calibrated later."""
+    from surelearn.selection.combined import CombinedClassifier
+
+    return CombinedClassifier([(type(model).__name__, model)], [1.0], pool="logarithmic")
 
 
 def _naive_bayes(kinds: Mapping[Any, str]) -> list[Setting]:
