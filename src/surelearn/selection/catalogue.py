@@ -316,7 +316,7 @@ class _Makers:
                 model = self.pipeline(_with_probabilities(inside))
                 words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
                 work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
-                rank = 2 if n < FEW else 4  # weighted columns, `_weighted`, come first
+                rank = 2 if n < FEW or (C == 1 and not bandwidth) else 4
                 return Setting(Candidate(name=f"kernel SVM, {words}", model=model), work, rank)
 
             grid = [(1.0, 0.0), (10.0, 0.0), (10.0, 0.2), (1.0, 0.2), (100.0, 0.2), (3.0, 3.0)]
@@ -468,9 +468,8 @@ class _Makers:
 
         n, d, classes = self.size.rows, self.size.columns, self.size.classes
         numbers = self.task == "regression"
-        # of two classes boosted and extra trees are cheaper, and often better
-        first = 1 if classes > 2 or n < FEW else 2
-        settings = [(0.5, 10.0, 1.0, first), (0.5, 10.0, 0.2, 3), (1.0, 1.0, 1.0, 3)]
+        # for classes trees are often better; for numbers these machines are
+        settings = [(0.5, 10.0, 1.0, 3), (0.5, 10.0, 0.2, 4), (1.0, 1.0, 1.0, 4)]
         if numbers:
             settings = [(1.0, 10.0, 0.2, 1), (0.5, 10.0, 1.0, 2), (0.5, 1.0, 1.0, 4)]
         drawn = min(n, 600)
