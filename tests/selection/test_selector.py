@@ -121,6 +121,7 @@ def test_more_rows_need_another_kernel_machine():
     names = [c.name for c in default_candidates("classification", {0: "number"}, 10_000)]
     assert "kernel logistic regression" in names
     assert "kernel SVM" not in names
+    assert "weighted kernel SVM" not in names
 
 
 def test_what_a_user_may_name():

@@ -2,6 +2,7 @@
 
 from surelearn.kernel.choosing import choose_kernel
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
+from surelearn.kernel.feature_weights import FeatureWeights
 from surelearn.kernel.linear_form import LinearEigenProRegressor
 from surelearn.kernel.options import Compute, Preconditioner, Stopping
 from surelearn.kernel.positivity import check_positive
@@ -11,6 +12,7 @@ __all__ = [
     "Compute",
     "EigenProClassifier",
     "EigenProRegressor",
+    "FeatureWeights",
     "LinearEigenProRegressor",
     "Preconditioner",
     "RandomFeaturesRegressor",

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 # up to here a support vector machine, whose cost grows with the square of n
 DIRECT_KERNEL_ROWS = 5000
+# below, a kernel machine costs less than anything else that is not linear
+FEW = 1000
 # beyond so many, so many centers
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
+WEIGHTED = "weighted kernel SVM"
 BOOSTERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost": "catboost"}
 # names of earlier versions, still understood
 _EARLIER = {"nearest neighbours": "nearest neighbors"}
@@ -34,13 +37,13 @@ _ALWAYS = 0  # the rank of what takes part whatever it costs
 
 DEFAULT = {
     "classification": (
-        "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM",
+        "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM", WEIGHTED,
         "kernel logistic regression", EIGENPRO, "boosted trees", "extra trees", "random forest",
         "LightGBM", "XGBoost", "CatBoost",
     ),
     "regression": (
-        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
-        EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
+        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", WEIGHTED,
+        "kernel ridge", EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
@@ -92,6 +95,8 @@ def catalogue(
     random_state: int = 0,
     classes: int = 2,
     letters: int = 0,
+    *,
+    alone: bool = False,
 ) -> dict[str, list[Setting]]:
     """Every candidate with a name, from simple to complex, each with its settings.
 
@@ -107,9 +112,12 @@ def catalogue(
     classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it
         has fewer rounds
     letters : of text in all rows
+    alone : whether a candidate is the only one: a learner without probabilities then answers as it
+        is. Else its scores become probabilities, since one candidate that has none would
+        have all of them compared by their errors
     """
     size = Size(n, max(1, _width(kinds)), classes if task == "classification" else 1, letters)
-    makers = _Makers(task, dict(kinds), size, random_state)
+    makers = _Makers(task, dict(kinds), size, random_state, alone)
     made = dict(makers.classifiers() if task == "classification" else makers.regressors())
     return {name: settings for name, settings in made.items() if settings}
 
@@ -204,8 +212,9 @@ def named_candidates(
     """Those of `catalogue` with the names, in its order, each with all its settings; "all" is every
     one.
     """
-    every = catalogue(task, kinds, n, random_state, classes)
     names = [_EARLIER.get(name, name) for name in names]
+    alone = len(names) == 1 and names[0] != "all"
+    every = catalogue(task, kinds, n, random_state, classes, alone=alone)
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
     for name in names:
@@ -245,6 +254,7 @@ class _Makers:
     kinds: dict[Any, str]
     size: Size
     random_state: int
+    alone: bool = False
 
     def seed(self, name: str) -> int:
         return seed_for(f"candidate/{name}", self.random_state)
@@ -268,7 +278,6 @@ class _Makers:
 
         from surelearn.boosting import AdaBoostClassifier
         from surelearn.linear import DPLogisticRegression, Perceptron, SupportVectorMachine
-        from surelearn.selection.combined import CombinedClassifier
 
         n, d, classes = self.size.rows, self.size.columns, self.size.classes
         read = self._reading()
@@ -304,15 +313,11 @@ class _Makers:
 
             def machines(C: float, bandwidth: float) -> Setting:
                 inside = SVC(C=C, gamma=bandwidth / d if bandwidth else "scale")
-                model = self.pipeline(
-                    CombinedClassifier([("SVC", inside)], [1.0], pool="logarithmic")
-                )
+                model = self.pipeline(_with_probabilities(inside))
                 words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
                 work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
-                first = C == 1 and not bandwidth
-                return Setting(
-                    Candidate(name=f"kernel SVM, {words}", model=model), work, 2 if first else 4
-                )
+                rank = 2 if n < FEW or (C == 1 and not bandwidth) else 4
+                return Setting(Candidate(name=f"kernel SVM, {words}", model=model), work, rank)
 
             grid = [(1.0, 0.0), (10.0, 0.0), (10.0, 0.2), (1.0, 0.2), (100.0, 0.2), (3.0, 3.0)]
             yield "kernel SVM", [machines(*one) for one in grid]
@@ -328,6 +333,8 @@ class _Makers:
                     rank=3,
                 ),
             )
+        if n <= DIRECT_KERNEL_ROWS:
+            yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
@@ -391,7 +398,8 @@ class _Makers:
                     name=f"kernel SVM, {words}", model=self.pipeline(_scaled(inside))
                 )
                 work = read + (3e-8 + 1e-9 * C) * n * n * (1 + d / 40)
-                return Setting(candidate, work, 2 if C == 10 and not bandwidth else 4)
+                rank = 2 if n < FEW or (C == 10 and not bandwidth) else 4
+                return Setting(candidate, work, rank)
 
             grid = [(10.0, 0.0), (1.0, 0.0), (10.0, 0.2), (100.0, 0.2)]
             yield "kernel SVM", [machines(*one) for one in grid]
@@ -401,6 +409,8 @@ class _Makers:
                 "kernel ridge",
                 self.one("kernel ridge", landmarks, ridge, work=read + 3e-5 * n, rank=3),
             )
+        if n <= DIRECT_KERNEL_ROWS:
+            yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
@@ -448,6 +458,40 @@ class _Makers:
             for C, rank in ranked.items()
         ]
 
+    def _weighted(self) -> Iterator[Setting]:
+        """Kernel SVMs of columns weighted by what a recursive feature machine learned of them;
+        ``power`` is of the weights, γ for columns whose variances sum to 1.
+        """
+        from sklearn.svm import SVC, SVR
+
+        from surelearn.kernel import FeatureWeights
+
+        n, d, classes = self.size.rows, self.size.columns, self.size.classes
+        numbers = self.task == "regression"
+        # for classes trees are often better; for numbers these machines are
+        settings = [(0.5, 10.0, 1.0, 3), (0.5, 10.0, 0.2, 4), (1.0, 1.0, 1.0, 4)]
+        if numbers:
+            settings = [(1.0, 10.0, 0.2, 1), (0.5, 10.0, 1.0, 2), (0.5, 1.0, 1.0, 4)]
+        drawn = min(n, 600)
+        learned = 0.01 + 4e-10 * drawn**3 + 4e-10 * drawn**2 * d * classes
+        for power, C, bandwidth, rank in settings:
+            weights = FeatureWeights(
+                labels=not numbers, power=power, random_state=self.seed(WEIGHTED)
+            )
+            machine = (
+                _scaled(SVR(C=C, gamma=bandwidth))
+                if numbers
+                else _with_probabilities(SVC(C=C, gamma=bandwidth))
+            )
+            words = f"power {power:g}, C = {C:g}, γ = {bandwidth:g}"
+            model = self.pipeline(weights, machine)
+            each = (3e-8 if C > 1 else 1.6e-8) * min(2.0, classes - 1.0)
+            if numbers:
+                each = 6e-8 if C * bandwidth > 2 else 3.2e-8
+            work = self._reading() + learned + each * n * n * (1 + d / 80)
+            rank = min(rank, 2) if n < FEW else rank
+            yield Setting(Candidate(name=f"{WEIGHTED}, {words}", model=model), work, rank)
+
     def _eigenpro(self) -> list[Setting]:
         """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
         none without PyTorch.
@@ -467,11 +511,12 @@ class _Makers:
             "random_state": self.seed(EIGENPRO),
             "centers": None if n <= most else centers,
         }
-        model: Model = (
-            EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
-            if self.task == "classification"
-            else _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
-        )
+        model: Model
+        if self.task == "regression":
+            model = _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
+        else:
+            model = EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
+            model = model if self.alone else _with_probabilities(model)
         return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
 
     def _boosted(self) -> Iterator[Setting]:
@@ -637,6 +682,13 @@ def _scaled(model: Model) -> Model:
     from sklearn.preprocessing import StandardScaler
 
     return TransformedTargetRegressor(model, transformer=StandardScaler())
+
+
+def _with_probabilities(model: Model) -> Model:
+    """A classifier that gives scores only, with their softmax, which is calibrated later."""
+    from surelearn.selection.combined import CombinedClassifier
+
+    return CombinedClassifier([(type(model).__name__, model)], [1.0], pool="logarithmic")
 
 
 def _naive_bayes(kinds: Mapping[Any, str]) -> list[Setting]:
