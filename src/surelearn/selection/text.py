@@ -15,7 +15,10 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn.lacking import Lacking
 from surelearn.selection.terms import Counted, runs, sequences
+from surelearn.subject.registry import Preparation, describes
+from surelearn.subject.terms import Terms
 from surelearn.types import AnyArray, Array
 
 SHORTEST = 3  # letters in a run
@@ -205,6 +208,24 @@ class TextTopics(TransformerMixin, BaseEstimator):
         return np.array(
             [f"{before} topic {i + 1}" for i in range(len(self.components_))], dtype=object
         )
+
+
+@describes(TextTerms)
+def _described(step: TextTerms) -> Preparation:
+    why = Lacking("affine map", "the preparation TextTerms is not affine")
+    return Preparation(why, terms=lambda: _terms(step))
+
+
+def _terms(step: TextTerms) -> Terms:
+    """The terms of its prepared columns; an empty name for that of a step without any."""
+    kinds = step._kinds()
+    sizes = [len(vocabulary) for vocabulary in step.vocabularies_]
+    if not sum(sizes):
+        return Terms(np.array([""], dtype=object), np.zeros(1, dtype=bool), np.array([0], object))
+    names = [term for known in step.vocabularies_ for term in sorted(known, key=known.__getitem__)]
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    source = np.array((block // len(kinds)).tolist(), dtype=object)
+    return Terms(np.array(names, dtype=object), np.array(kinds)[block % len(kinds)], source)
 
 
 def texts_of(X: npt.ArrayLike) -> Iterator[list[str]]:
