@@ -16,7 +16,7 @@ from scipy import sparse
 from surelearn.lacking import Lacking
 from surelearn.subject import Subject, describe, subject_of
 from surelearn.subject.terms import LinearTerms
-from surelearn.types import AnyArray, Array, Bools, Ints, Model, RowsLike
+from surelearn.types import Array, Ints, Model, RowsLike
 
 FEWEST = 5  # background rows that have a word
 _CLOSE = 1e-6  # of the largest score
@@ -30,9 +30,9 @@ class TermShares:
 
     Attributes
     ----------
-    words : words and sequences of words that are told
+    words : words and sequences of words that are told, with the runs of letters in them
     rare : those that fewer background rows have than is asked for
-    letters : runs of letters, which overlap words
+    letters : runs of letters that lie in no word, or of which that is not known
     others : the columns that are no terms
     """
 
@@ -46,10 +46,11 @@ class TermShares:
 class WordAttribution:
     """How words of texts push a model's scores.
 
-    With ``method`` "exact" a word's contribution to output k in row x is w_k·(φ(x) − mean of φ over
-    the background rows), where φ is its weight in the text (TF-IDF): summed over words, rare words,
-    runs of letters and other columns that is the score less the mean score. With "occlusion" it
-    is the change of the answer when the word is left out of the text.
+    With ``method`` "exact" a word adds c(x) = w·φ(x) to the score of a row, where φ is its weight
+    in the text (TF-IDF), and the parts of the runs of letters that lie in it; its contribution is
+    c(x) − mean of c over the background rows. Summed over words, rare words, runs outside of
+    words and other columns that is the score less the mean score. With "occlusion" it is the
+    change of the answer when the word is left out of the text.
 
     Attributes
     ----------
@@ -59,8 +60,8 @@ class WordAttribution:
     outputs : what the scores are of: the second of two classes (``other`` is the first), all of
         several, or "prediction"
     importance : (outputs, words), mean |contribution| over the explained rows
-    direction : (outputs, words), the coefficient or, by occlusion, the mean change of the answer
-        that the word brings: above 0 it pushes towards the output
+    direction : (outputs, words), what the word adds to the score, or by occlusion to the answer, on
+        average over (background) rows that have it: above 0 it pushes towards the output
     method : "exact" or "occlusion"
     score : what is divided among the words, in words
     model : whose score it is
@@ -109,8 +110,7 @@ class WordAttribution:
         """Of the words in one of the explained rows, (outputs, words); only where they are exact."""
         if self._values is None or self._means is None:
             raise ValueError("words that were left out of texts have no contribution in every row")
-        value = self._values[[row]].toarray()[0] - self._means
-        return self.direction * value
+        return np.stack([one[[row]].toarray()[0] for one in self._values]) - self._means
 
     def rest(self, row: int) -> Array:
         """What all other terms and columns contribute in one of the explained rows, (outputs,)."""
@@ -149,8 +149,8 @@ class WordAttribution:
         """The method in a sentence's words."""
         if self.method == "exact":
             return (
-                "coefficient × (value in the row − mean over"
-                f" {self.background_rows:,} background rows), exact"
+                "what a word's terms add to the score, less the mean over"
+                f" {self.background_rows:,} background rows, exact"
             )
         return "the change of the answer when the word is left out"
 
@@ -170,7 +170,8 @@ def words(
 
     Where the scores add up terms, s_k(x) = Σ_t w_kt·φ_t(x) + b_k, a term contributes
     w_kt·(φ_t(x) − mean φ_t), which are also its interventional Shapley values (Lundberg and Lee,
-    *A Unified Approach to Interpreting Model Predictions*, 2017, Corollary 1). Otherwise words are
+    *A Unified Approach to Interpreting Model Predictions*, 2017, Corollary 1). What a run of letters
+    contributes is divided among the words that it lies in, by how often. Otherwise words are
     left out of texts, one at a time, and the change of the answer is measured (Li, Monroe and
     Jurafsky, *Understanding Neural Networks through Representation Erasure*, 2016).
 
@@ -236,47 +237,136 @@ def _exact(
     groups: npt.ArrayLike | None,
     min_rows: int,
 ) -> WordAttribution | Lacking:
-    inside = subject_of(form.model)
+    inside, outputs = subject_of(form.model), form.weights.shape[0]
     prepared = form.prepare(X)
-    rows = sparse.csc_matrix(prepared)  # (n, columns of φ)
-    others = rows if background is X else sparse.csc_matrix(form.prepare(background))
+    rows = sparse.csr_matrix(prepared)  # (n, columns of φ)
+    others = rows if background is X else sparse.csr_matrix(form.prepare(background))
     if not rows.shape[0] or not others.shape[0]:
         return Lacking("words", "there are no rows")
-    means = np.asarray(others.mean(axis=0)).ravel()
     scores = rows @ form.weights.T + form.intercepts
-    given = _own(inside, prepared, scores.shape[1])
+    given = _own(inside, prepared, outputs)
     if given is None or np.abs(given - scores).max() > _CLOSE * max(1.0, np.abs(given).max()):
         return Lacking("words", f"{inside.kind} scores rows otherwise than its coefficients say")
+    vocabulary: dict[tuple[Any, str], int] = {}
+    ours = _pieces(form, rows, X, vocabulary)
+    theirs = ours if background is X else _pieces(form, others, background, vocabulary)
+    return _attributed(form, ours, theirs, vocabulary, groups, min_rows, given)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """What words say of rows, and what the columns that are left say.
+
+    ``row``, ``word`` (entries,), ``amount`` (entries, outputs); ``left`` (n, columns of φ): runs of
+    letters outside of words, and columns that are no terms.
+    """
+
+    row: Ints
+    word: Ints
+    amount: Array
+    left: Any
+
+    def of(self, output: int, words_: int) -> Any:
+        """What each word adds to an output in each row, (n, words), sparse."""
+        shape = (self.left.shape[0], words_)
+        return sparse.csr_matrix((self.amount[:, output], (self.row, self.word)), shape)
+
+
+def _pieces(
+    form: LinearTerms, rows: Any, X: RowsLike, vocabulary: dict[tuple[Any, str], int]
+) -> _Pieces:
+    """The terms of rows by words: a run of letters counts to the words that it lies in."""
     terms = form.terms
-    counts = rows_with(others, groups)
-    named = terms.names != ""
-    told = named & ~terms.letters & (counts >= min_rows)
-    importance = np.abs(form.weights) * _mean_distance(rows, means)
-    kept = np.flatnonzero(told)
-    labels, other = _labels(inside, form.weights.shape[0])
+    whole = (terms.names != "") & ~terms.letters
+    code = np.full(whole.size, -1)
+    for at in np.flatnonzero(whole).tolist():
+        key = (terms.source[at], terms.names[at])
+        code[at] = vocabulary.setdefault(key, len(vocabulary))
+    found = rows.tocoo()
+    kept = whole[found.col]
+    row, column, value = found.row[kept], found.col[kept], found.data[kept]
+    word = code[column]
+    left = sparse.csr_matrix(
+        (found.data[~kept], (found.row[~kept], found.col[~kept])), shape=rows.shape
+    )
+    if terms.in_words is not None:
+        shares = terms.in_words(X)
+        known = zip(shares.source.tolist(), shares.words.tolist(), strict=True)
+        codes = np.array([vocabulary.setdefault(key, len(vocabulary)) for key in known], dtype=int)
+        part = np.asarray(rows[shares.row, shares.column]).ravel() * shares.share
+        left = left - sparse.csr_matrix((part, (shares.row, shares.column)), shape=rows.shape)
+        row, column = np.concatenate([row, shares.row]), np.concatenate([column, shares.column])
+        word, value = np.concatenate([word, codes[shares.word]]), np.concatenate([value, part])
+    amount = value[:, None] * form.weights.T[column]  # (entries, outputs)
+    return _Pieces(row, word, amount, left)
+
+
+def _attributed(
+    form: LinearTerms,
+    ours: _Pieces,
+    theirs: _Pieces,
+    vocabulary: dict[tuple[Any, str], int],
+    groups: npt.ArrayLike | None,
+    min_rows: int,
+    scores: Array,
+) -> WordAttribution:
+    inside, outputs, size = subject_of(form.model), len(form.weights), len(vocabulary)
+    n, m = ours.left.shape[0], theirs.left.shape[0]
+    ones = np.ones(theirs.row.size)
+    present = sparse.csr_matrix((ones, (theirs.row, theirs.word)), shape=(m, size))
+    has = rows_with(present, None)
+    counts = has if groups is None else rows_with(present, groups)
+    told = np.flatnonzero(counts >= min_rows)
+    matrices = [ours.of(k, size) for k in range(outputs)]
+    means = np.stack(
+        [np.bincount(theirs.word, theirs.amount[:, k], size) / m for k in range(outputs)]
+    )
+    importance = np.stack(
+        [_mean_distance(one.tocsc(), mean) for one, mean in zip(matrices, means, strict=True)]
+    )  # (outputs, words)
+    left_means = np.asarray(theirs.left.mean(axis=0)).ravel()
+    distance = np.abs(form.weights).sum(axis=0) * _mean_distance(ours.left.tocsc(), left_means)
+    rare = np.setdiff1d(np.arange(size), told)
+    rest = (ours.left @ form.weights.T - form.weights @ left_means) + np.stack(
+        [
+            np.asarray(one[:, rare].sum(axis=1)).ravel() - mean[rare].sum()
+            for one, mean in zip(matrices, means, strict=True)
+        ],
+        axis=1,
+    )
+    keys = list(vocabulary)
+    labels, other = _labels(inside, outputs)
+    amounts = (
+        importance[:, told].sum(),
+        importance[:, rare].sum(),
+        distance[form.terms.letters].sum(),
+        distance[~form.terms.letters].sum(),
+    )
+    words_, rare_, letters, others = (float(one) / max(sum(amounts), 1e-300) for one in amounts)
+    total_means = np.array([mean.sum() for mean in means]) + form.weights @ left_means
     return WordAttribution(
-        words=tuple(terms.names[kept].tolist()),
-        columns=tuple("text" if at == 0 else str(at) for at in terms.source[kept].tolist()),
-        rows_with=counts[kept],
+        words=tuple(keys[at][1] for at in told.tolist()),
+        columns=tuple("text" if keys[at][0] == 0 else str(keys[at][0]) for at in told.tolist()),
+        rows_with=counts[told],
         outputs=labels,
         other=other,
-        importance=importance[:, kept],
-        direction=form.weights[:, kept],
+        importance=importance[:, told],
+        direction=means[:, told] * m / np.maximum(1, has[told]),
         method="exact",
         score="prediction" if inside.classes is None else "score",
         model=describe(form.model),
         member=form.member,
         members=form.members,
         calibrated=form.calibrated,
-        shares=_shares(importance.sum(axis=0), told, named, terms.letters),
-        rows=rows.shape[0],
-        background_rows=others.shape[0],
+        shares=TermShares(words=words_, rare=rare_, letters=letters, others=others),
+        rows=n,
+        background_rows=m,
         min_rows=min_rows,
-        scores=given,
-        mean_scores=means @ form.weights.T + form.intercepts,
-        _values=rows[:, kept].tocsr(),
-        _means=means[kept],
-        _rest=_without(rows, means, form.weights, told),
+        scores=scores,
+        mean_scores=total_means + form.intercepts,
+        _values=tuple(one[:, told] for one in matrices),
+        _means=means[:, told],
+        _rest=rest,
     )
 
 
@@ -287,12 +377,6 @@ def _own(inside: Subject, rows: Any, outputs: int) -> Array | None:
         return None
     found = np.asarray(asked(rows), dtype=float).reshape(rows.shape[0], -1)
     return found if found.shape[1] == outputs else None
-
-
-def _without(rows: Any, means: Array, weights: Array, told: Bools) -> Array:
-    """Contributions of the columns that are not told, summed, (n, outputs)."""
-    left = np.flatnonzero(~told)
-    return np.asarray(rows[:, left] @ weights[:, left].T - weights[:, left] @ means[left])
 
 
 def _mean_distance(rows: Any, means: Array) -> Array:
@@ -322,12 +406,3 @@ def _labels(inside: Subject, outputs: int) -> tuple[tuple[Any, ...], Any]:
     if classes is None:
         return ("prediction",) if outputs == 1 else tuple(range(1, outputs + 1)), None
     return ((classes[1],), classes[0]) if outputs == 1 else (tuple(classes), None)
-
-
-def _shares(total: Array, told: AnyArray, named: AnyArray, letters: AnyArray) -> TermShares:
-    whole = float(total.sum())
-    parts = (told, named & ~letters & ~told, named & letters, ~named)
-    words_, rare, runs, others = (
-        float(total[part].sum()) / whole if whole else float("nan") for part in parts
-    )
-    return TermShares(words=words_, rare=rare, letters=runs, others=others)

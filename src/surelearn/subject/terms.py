@@ -9,12 +9,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surelearn.lacking import Lacking
-from surelearn.types import AnyArray, Array, Bools, Model, RowsLike
+from surelearn.types import AnyArray, Array, Bools, Ints, Model, RowsLike
 
 if TYPE_CHECKING:
     from surelearn.subject.registry import Preparation
 
 NO_TERMS = Lacking("terms", "no step before the learner counts the words of a text")
+
+
+@dataclass(frozen=True, eq=False)
+class WordShares:
+    """Which words the runs of letters of texts lie in: of what φ_column says of a row, ``share``
+    belongs to a word. Shares of a row and a column sum to 1, but for runs outside of words.
+
+    Attributes
+    ----------
+    row, column, word : (entries,); positions of words in ``words``
+    share : (entries,)
+    words, source : (words,), what they are and the text column that they stand in
+    """
+
+    row: Ints
+    column: Ints
+    word: Ints
+    share: Array
+    words: AnyArray
+    source: AnyArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +47,14 @@ class Terms:
     letters : whether the term is a run of letters rather than whole words, (columns,)
     source : the name of the text column that it stands in; of a step that does not know how its
         columns are called, their positions
+    in_words : from the rows that the step is given to the words that runs of letters lie in; None:
+        that is not known
     """
 
     names: AnyArray
     letters: Bools
     source: AnyArray
+    in_words: Callable[[RowsLike], WordShares] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +137,7 @@ def _of_learner(model: Model, steps: tuple[Model, ...]) -> LinearTerms | Lacking
         return Lacking("terms", "there is not one coefficient for each term")
 
     def prepare(X: RowsLike) -> Any:
-        rows: Any = X
-        for step in steps:
-            rows = rows if _passes(step) else step.transform(rows)
-        return rows
+        return _through(steps, X)
 
     return LinearTerms(model, None, 1, False, prepare, weights, intercepts, terms)
 
@@ -133,21 +153,22 @@ def _terms_after(steps: Sequence[Model]) -> Terms | Lacking:
     from surelearn.subject.registry import Around, Preparation, described
 
     found: Terms | None = None
-    for step in steps:
+    for at, step in enumerate(steps):
         told = None if _passes(step) else described(step)
         if told is None:
             continue
         if isinstance(told, Around):  # a pipeline of steps alone
             inner = _terms_after((*(one for _, one in told.steps), told.inside))
             if found is None and isinstance(inner, Terms):
-                found = inner
+                found = _after(steps[:at], inner)
                 continue
         elif isinstance(told, Preparation):
             if told.terms is not None:
-                found = told.terms()
+                found = _after(steps[:at], told.terms())
                 continue
             if told.places is not None and found is None:
-                found = _side_by_side(step, told)
+                inner = _side_by_side(step, told)
+                found = None if inner is None else _after(steps[:at], inner)
                 continue
             if told.columnwise or told.keeps_columns:
                 continue
@@ -156,29 +177,86 @@ def _terms_after(steps: Sequence[Model]) -> Terms | Lacking:
     return NO_TERMS if found is None else found
 
 
+def _after(steps: Sequence[Model], terms: Terms) -> Terms:
+    """Terms of a step that other steps prepare rows for."""
+    inner = terms.in_words
+    if inner is None or all(_passes(step) for step in steps):
+        return terms
+    return replace(terms, in_words=lambda X: inner(_through(steps, X)))
+
+
+def _through(steps: Sequence[Model], X: RowsLike) -> Any:
+    rows: Any = X
+    for step in steps:
+        rows = rows if _passes(step) else step.transform(rows)
+    return rows
+
+
 def _side_by_side(step: Model, told: Preparation) -> Terms | None:
     """The terms of steps that are each given some of the columns."""
     known = getattr(step, "feature_names_in_", None)
     places = told.places or {}
-    parts: list[tuple[slice, Terms]] = []
+    parts: list[tuple[slice, Any, Terms]] = []
     for name, inner, columns in told.parts:
         one = NO_TERMS if _passes(inner) else _terms_after((inner,))
         if isinstance(one, Terms):
-            parts.append((places[name], _named(one, _called(columns, known))))
+            called = _called(columns, known)
+            source = np.array([_column(at, called) for at in one.source.tolist()], dtype=object)
+            parts.append((places[name], columns, replace(one, source=source)))
     if not parts:
         return None
     width = max(place.stop for place in places.values())
     names, source = np.full(width, "", dtype=object), np.full(width, "", dtype=object)
     letters = np.zeros(width, dtype=bool)
-    for place, one in parts:
+    for place, _, one in parts:
         names[place], letters[place], source[place] = one.names, one.letters, one.source
-    return Terms(names, letters, source)
+
+    def in_words(X: RowsLike) -> WordShares:
+        found = [
+            _moved(one.in_words(_chosen(X, columns)), place.start, _called(columns, known))
+            for place, columns, one in parts
+            if one.in_words is not None
+        ]
+        return _joined(found)
+
+    some = any(one.in_words is not None for _, _, one in parts)
+    return Terms(names, letters, source, in_words if some else None)
 
 
-def _named(terms: Terms, columns: list[str]) -> Terms:
-    """Positions of columns as their names."""
-    source = [columns[at] if isinstance(at, int) else at for at in terms.source.tolist()]
-    return Terms(terms.names, terms.letters, np.array(source, dtype=object))
+def _chosen(X: RowsLike, columns: Any) -> Any:
+    """Some columns of rows, as a column transformer passes them on."""
+    table: Any = X
+    if not hasattr(table, "iloc"):
+        return np.asarray(table, dtype=object)[:, columns]
+    by_name = isinstance(columns, str) or all(isinstance(one, str) for one in columns)
+    return table.loc[:, columns] if by_name else table.iloc[:, columns]
+
+
+def _moved(shares: WordShares, start: int, columns: list[str]) -> WordShares:
+    """Shares whose columns begin at another place, with the names of text columns."""
+    source = [_column(at, columns) for at in shares.source.tolist()]
+    source = np.array(source, dtype=object)
+    return replace(shares, column=shares.column + start, source=source)
+
+
+def _joined(parts: Sequence[WordShares]) -> WordShares:
+    """The shares of several steps."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *(part.words.size for part in parts)])
+    return WordShares(
+        np.concatenate([part.row for part in parts]),
+        np.concatenate([part.column for part in parts]),
+        np.concatenate([part.word + at for part, at in zip(parts, starts, strict=False)]),
+        np.concatenate([part.share for part in parts]),
+        np.concatenate([part.words for part in parts]),
+        np.concatenate([part.source for part in parts]),
+    )
+
+
+def _column(at: Any, columns: list[str]) -> Any:
+    """A position of a column as its name."""
+    return columns[at] if isinstance(at, int) else at
 
 
 def _called(columns: Any, known: Sequence[str] | None) -> list[str]:
