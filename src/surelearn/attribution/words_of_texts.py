@@ -125,7 +125,8 @@ class WordAttribution:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def _lines(self) -> Iterator[str]:
-        yield f"words by mean |contribution| to the {self.score}, over {self.rows:,} rows"
+        of = f" of {self.outputs[0]}" if self.other is not None else ""
+        yield f"words by mean |contribution| to the {self.score}{of}, over {self.rows:,} rows"
         several = len(set(self.columns)) > 1
         for k, output in enumerate(self.outputs):
             if len(self.outputs) > 1:
@@ -142,7 +143,7 @@ class WordAttribution:
         if self.why:
             yield f"not exact: {self.why}"
         if self.shares is not None:
-            yield f"these kinds of terms carry {self.shares.words:.1%} of the mean |contributions|"
+            yield f"these words carry {self.shares.words:.1%} of the mean |contributions|"
 
     @property
     def how(self) -> str:

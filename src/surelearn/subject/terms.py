@@ -14,7 +14,7 @@ from surelearn.types import AnyArray, Array, Bools, Ints, Model, RowsLike
 if TYPE_CHECKING:
     from surelearn.subject.registry import Preparation
 
-NO_TERMS = Lacking("terms", "no step before the learner counts the words of a text")
+NO_TERMS = Lacking("terms", "no step hands the learner the terms of texts, a column each")
 
 
 @dataclass(frozen=True, eq=False)
