@@ -17,12 +17,16 @@ from surelearn.attribution import words
 from surelearn.selection.preparation import preparation
 
 rng = np.random.default_rng(0)
-plain = np.array("the film a plot its actor and scene of music with story".split())
+plain = np.array(
+    ["the", "film", "a", "plot", "its", "actor", "and", "scene", "of", "music", "with", "story"]
+)
 telling = np.array([["dull", "flat", "tired", "clumsy"], ["moving", "fresh", "funny", "warm"]])
 liked = rng.integers(2, size=600)
 opinion = telling[liked[:, None], rng.integers(4, size=(600, 9))]
 texts = np.where(rng.random((600, 9)) < 1 / 3, opinion, rng.choice(plain, (600, 9)))
-X = pd.DataFrame({"review": [" ".join(row) for row in texts], "year": rng.integers(1990, 2020, 600)})
+X = pd.DataFrame(
+    {"review": [" ".join(row) for row in texts], "year": rng.integers(1990, 2020, 600)}
+)
 y = np.where(liked, "liked", "not liked")
 fit, new = X[:400], X[400:]
 kinds = {"review": "text", "year": "number"}

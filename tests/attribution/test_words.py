@@ -20,7 +20,7 @@ from surelearn.selection.preparation import preparation
 from surelearn.selection.terms import inside_words, runs
 from surelearn.subject import subject_of
 
-PLAIN = "the film plot actor scene music story with its and".split()
+PLAIN = ["the", "film", "plot", "actor", "scene", "music", "story", "with", "its", "and"]
 KINDS = {"review": "text", "stars": "number", "title": "text"}
 
 

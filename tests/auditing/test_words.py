@@ -64,7 +64,9 @@ def test_a_word_of_fewer_than_five_fit_rows_is_nowhere(tmp_path):
     assert {4, 5} <= set(counts.values())
     result = audit(frame)
     result.write(tmp_path)
-    texts = [(tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "audit.json")]
+    texts = [
+        (tmp_path / name).read_text(encoding="utf-8") for name in ("report.html", "audit.json")
+    ]
     assert "Only words that at least 5 training rows have" in result["words"].notes[-1]
     told = " ".join(row[0] for row in result["words"].tables[0].rows)
     assert any(word in told for word, count in counts.items() if count >= 5)
@@ -121,7 +123,7 @@ def test_names_from_data_are_escaped(tmp_path):
     X = frame[["letter"]].rename(columns={"letter": "let<u>ter"})
     X["let<u>ter"] = X["let<u>ter"].str.replace("saysx0", "<script>x0")
     y = frame["kind"].to_numpy()
-    words = CountVectorizer(token_pattern=r"\S+")
+    words = CountVectorizer(token_pattern=r"\S+")  # noqa: S106 - no password
     model = make_pipeline(pick, words, LogisticRegression()).fit(X[:200], y[:200])
     result = surelearn.audit(model, X[200:], y[200:], **{**ONLY, "skip": OTHERS[:6]})
     assert "<script>x0" in {row[0] for row in result["words"].tables[0].rows}

@@ -243,8 +243,8 @@ class Texts:
 
     def letters(self, names: Sequence[str]) -> Ints:
         """Of each row, in all of these columns."""
-        counts = [[len(text) for text in self.texts(name)] for name in names]
-        return np.sum(counts, axis=0, dtype=np.int64)
+        counts = np.array([[len(text) for text in self.texts(name)] for name in names])
+        return np.asarray(counts.sum(axis=0), dtype=np.int64)
 
     def affordable(self, names: Sequence[str], letters: int) -> int:
         """Rows of the usual length that have so many letters; at least 1."""

@@ -186,11 +186,10 @@ def _calibrated(model: Model) -> Parts:
 
 @describes("sklearn.ensemble:VotingClassifier", "sklearn.ensemble:VotingRegressor")
 def _voting(model: Model) -> Parts:
-    kept = [name for name, one in model.estimators if not isinstance(one, str)]
-    inside = getattr(model, "estimators_", ())
-    weights = np.ones(len(inside)) if model.weights is None else np.asarray(model._weights_not_none)
-    shares = (weights / weights.sum()).tolist() if len(inside) else []
-    return Parts(
-        form=NO_FORM if len(inside) else _NOT_FITTED,
-        members=tuple(zip(kept, shares, inside, strict=True)) if len(inside) else (),
-    )
+    inside: list[Model] = list(getattr(model, "estimators_", ()))
+    if not inside:
+        return Parts(form=_NOT_FITTED)
+    names: list[str] = [name for name, one in model.estimators if not isinstance(one, str)]
+    weights = np.ones(len(inside)) if model.weights is None else np.array(model._weights_not_none)
+    members = zip(names, map(float, weights / weights.sum()), inside, strict=True)
+    return Parts(form=NO_FORM, members=tuple(members))

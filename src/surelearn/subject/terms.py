@@ -182,7 +182,11 @@ def _after(steps: Sequence[Model], terms: Terms) -> Terms:
     inner = terms.in_words
     if inner is None or all(_passes(step) for step in steps):
         return terms
-    return replace(terms, in_words=lambda X: inner(_through(steps, X)))
+
+    def in_words(X: RowsLike) -> WordShares:
+        return inner(_through(steps, X))
+
+    return replace(terms, in_words=in_words)
 
 
 def _through(steps: Sequence[Model], X: RowsLike) -> Any:
