@@ -184,6 +184,10 @@ def test_models_around_a_linear_one_say_whose_words_these_are():
     assert found.members == 2
     voted = VotingClassifier([("forest", forest), ("linear", linear())], weights=[1, 3]).fit(X, y)
     assert words(voted, X).member == ("linear", 0.75)
+    both = [("a light one", linear()), ("heavy", linear(LogisticRegression(C=0.01)))]
+    heavy = words(CombinedClassifier(both, [1.0, 3.0]).fit(X, y), X)
+    assert heavy.member == ("heavy", 0.75)
+    assert heavy.importance.sum() < 0.5 * plain.importance.sum()
 
 
 def test_words_are_left_out_where_scores_add_up_no_terms():
