@@ -68,20 +68,21 @@ def left_out(
         for one in _telling(others.words_in(name), sample, answers, groups, min_rows)
     ]
     allowance = LETTERS / 2 / max(1, len(looked))  # letters for each word
-    found = [
-        (name, word, count, *changed)
+    planned = [
+        Left(name, word, count, *chosen)
         for name, word, count in looked
-        if (changed := _changes(asked, rows, names, name, word, shown, allowance, rng)) is not None
+        if (chosen := _texts_with(rows, names, name, word, shown, allowance, rng)) is not None
     ]
-    shape = (len(found), len(asked.outputs))
+    found = _changes(asked, rows, shown, planned)
+    shape = (len(planned), len(asked.outputs))
     return WordAttribution(
-        words=tuple(one[1] for one in found),
-        columns=tuple(one[0] for one in found),
-        rows_with=np.array([one[2] for one in found], dtype=np.int64),
+        words=tuple(one.word for one in planned),
+        columns=tuple(one.column for one in planned),
+        rows_with=np.array([one.count for one in planned], dtype=np.int64),
         outputs=asked.outputs,
         other=asked.other,
-        importance=np.array([one[3] for one in found]).reshape(shape).T,
-        direction=np.array([one[4] for one in found]).reshape(shape).T,
+        importance=np.array([one[0] for one in found]).reshape(shape).T,
+        direction=np.array([one[1] for one in found]).reshape(shape).T,
         method="occlusion",
         score=asked.score,
         model=subject.name,
@@ -92,8 +93,25 @@ def left_out(
     )
 
 
-def _changes(
-    asked: Asked,
+@dataclass(frozen=True, eq=False)
+class Left:
+    """A word that is left out of some texts.
+
+    Attributes
+    ----------
+    column, word, count : where it stands, and in how many background rows or groups
+    share : of the rows to explain that have it
+    rows : positions of those that it is left out of
+    """
+
+    column: str
+    word: str
+    count: int
+    share: float
+    rows: Ints
+
+
+def _texts_with(
     rows: Texts,
     names: Sequence[str],
     name: str,
@@ -101,18 +119,32 @@ def _changes(
     shown: Ints,
     allowance: float,
     rng: np.random.Generator,
-) -> tuple[Array, Array] | None:
-    """Of each output, the importance of a word and the mean change that it brings; None where too
-    few texts have it.
-    """
-    has = [i for i in shown.tolist() if word in rows.words_in(name)[i]]
-    size = 2 * float(np.mean(rows.letters(names)[has])) if has else 0.0
+) -> tuple[float, Ints] | None:
+    """The share of the rows with a word, and some of these; None where too few have it."""
+    has = np.array([i for i in shown.tolist() if word in rows.words_in(name)[i]], dtype=np.int64)
+    size = float(np.mean(rows.letters(names)[has])) if has.size else 0.0
     most = int(min(MOST_TEXTS, allowance // max(size, 1.0)))
-    if len(has) < FEWEST_TEXTS or most < FEWEST_TEXTS:
+    if has.size < FEWEST_TEXTS or most < FEWEST_TEXTS:
         return None
-    some = np.sort(rng.permutation(np.array(has, dtype=np.int64))[:most])
-    change = asked.answers(rows.taken(some)) - asked.answers(rows.without(some, name, word))
-    return np.abs(change).mean(axis=0) * len(has) / len(shown), change.mean(axis=0)
+    return has.size / shown.size, np.sort(rng.permutation(has)[:most])
+
+
+def _changes(
+    asked: Asked, rows: Texts, shown: Ints, planned: Sequence[Left]
+) -> list[tuple[Array, Array]]:
+    """Of each word the importance and the mean change that it brings, for each output; the model
+    is asked once about texts as they are, and once about all others.
+    """
+    if not planned:
+        return []
+    before = asked.answers(rows.taken(shown))  # (shown, outputs)
+    after = asked.answers(rows.without(planned))  # (texts of all words, outputs)
+    ends = np.cumsum([one.rows.size for one in planned])[:-1]
+    made: list[tuple[Array, Array]] = []
+    for one, said in zip(planned, np.split(after, ends), strict=True):
+        change = before[np.searchsorted(shown, one.rows)] - said
+        made.append((np.abs(change).mean(axis=0) * one.share, change.mean(axis=0)))
+    return made
 
 
 def _telling(
@@ -191,6 +223,7 @@ class Texts:
         self.rows, self.names = rows, names
         self._texts: dict[str, list[str]] = {}
         self._words: dict[str, list[frozenset[str]]] = {}
+        self._letters: dict[tuple[str, ...], Ints] = {}
 
     @staticmethod
     def of(X: RowsLike) -> Texts:
@@ -215,10 +248,10 @@ class Texts:
             self._texts[name] = found
         return self._texts[name]
 
-    def _cells(self, name: str) -> Any:
+    def _cells(self, name: str, table: Any = None) -> Any:
         if name not in self.names:
             raise ValueError(f"there is no column {name!r}")
-        at, rows = self.names.index(name), self.rows
+        at, rows = self.names.index(name), self.rows if table is None else table
         return rows if rows.ndim == 1 else rows.iloc[:, at] if self._framed else rows[:, at]
 
     @property
@@ -243,8 +276,11 @@ class Texts:
 
     def letters(self, names: Sequence[str]) -> Ints:
         """Of each row, in all of these columns."""
-        counts = np.array([[len(text) for text in self.texts(name)] for name in names])
-        return np.asarray(counts.sum(axis=0), dtype=np.int64)
+        key = tuple(names)
+        if key not in self._letters:
+            counts = np.array([[len(text) for text in self.texts(name)] for name in names])
+            self._letters[key] = np.asarray(counts.sum(axis=0), dtype=np.int64)
+        return self._letters[key]
 
     def affordable(self, names: Sequence[str], letters: int) -> int:
         """Rows of the usual length that have so many letters; at least 1."""
@@ -255,16 +291,24 @@ class Texts:
         """Some of the rows."""
         return take(self.rows, rows)
 
-    def without(self, rows: Ints, name: str, word: str) -> Any:
-        """Some of the rows, with a word left out of a column."""
-        texts, at = self.texts(name), self.names.index(name)
-        pattern = re.compile(rf"\b{re.escape(word)}\b", re.IGNORECASE)
-        changed = [pattern.sub(" ", texts[i]) for i in rows.tolist()]
-        made = self.taken(rows).copy()
-        if made.ndim == 1:
-            return np.array(changed, dtype=object)
-        if self._framed:
-            made[made.columns[at]] = changed
-        else:
-            made[:, at] = changed
+    def without(self, planned: Sequence[Left]) -> Any:
+        """The rows of every word, each without that word."""
+        made: Any = self.taken(np.concatenate([one.rows for one in planned])).copy()
+        columns = {name: self.texts(name) for name in {one.column for one in planned}}
+        ends = np.cumsum([one.rows.size for one in planned])
+        for name in columns:
+            cells = self._cells(name, made)
+            changed = np.array(cells, dtype=object)
+            for one, end in zip(planned, ends.tolist(), strict=True):
+                if one.column == name:
+                    pattern = re.compile(rf"\b{re.escape(one.word)}\b", re.IGNORECASE)
+                    texts = [pattern.sub(" ", columns[name][i]) for i in one.rows.tolist()]
+                    changed[end - one.rows.size : end] = texts
+            at = self.names.index(name)
+            if made.ndim == 1:
+                made = changed
+            elif self._framed:
+                made[made.columns[at]] = changed
+            else:
+                made[:, at] = changed
         return made
