@@ -255,6 +255,7 @@ class Certificate:
             differences.append(_ALTERED)
         for claim in self.claims:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
+        differences += self._against_options()
         spent = math.fsum(claim.delta for claim in self.together)
         if spent > self.delta * (1 + _TOLERANCE):
             differences.append(
@@ -283,6 +284,29 @@ class Certificate:
         return Verification(
             checked=tuple(checked), differences=tuple(differences), unchecked=unchecked
         )
+
+    def _against_options(self) -> Iterator[str]:
+        """In what the claims, or δ, are other than the options say that `certify` was given."""
+        options = self.facts.options
+        if "candidates" not in options or "delta" not in options:
+            return
+        # beside a second model, the first has three quarters of δ
+        shares = (1.0, 0.75) if SECOND_MODEL in self.facts.hashes else (1.0,)
+        if not any(math.isclose(options["delta"], part * self.delta) for part in shares):
+            yield f"its delta = {self.delta:.6g} is not that of its options, {options['delta']:.6g}"
+        stated = ["alpha", "largest_group", "weight_bound"]
+        stated += ["loss_bound"] if options.get("task") == "regression" else []
+        for claim in self.together:
+            if any(key.startswith(f"{SECOND_MODEL}.") for key in claim.sources.values()):
+                continue
+            if claim.candidates != options["candidates"]:
+                yield (
+                    f"{claim.label}: it pays for {claim.candidates} candidates, the options say"
+                    f" {options['candidates']}"
+                )
+            for name in stated:
+                if name in claim.inputs and not _same(claim.inputs[name], options.get(name)):
+                    yield f"{claim.label}: its {name} is not that of the options"
 
     def _measure(
         self, model: Model, X: RowsLike | None, y: npt.ArrayLike | None, columns: Mapping[str, Any]

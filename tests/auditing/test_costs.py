@@ -464,3 +464,17 @@ def test_the_gates_command_names_the_number_of_the_rows_to_fit_on(tmp_path):
     cost = ["--positive", "cancer", "--cost", "40", "--out", str(tmp_path / "out")]
     said = CliRunner().invoke(main, asked + cost)
     assert "logistic regression chosen; mean cost 0." in said.output, said.output
+
+
+def test_a_cost_of_more_than_two_classes_says_which_there_are_and_what_to_do():
+    frame = rare(600, share=0.2)
+    frame.loc[:30, "state"] = "helthy"
+    with pytest.raises(ValueError, match="--cost needs two classes") as refused:
+        audit(frame, positive="cancer", cost=5.0)
+    text = str(refused.value)
+    assert re.search(r"have 3: healthy \(3\d\d\), \w+ \(\d+\), \w+ \(\d+\)\. ", text)
+    assert text.endswith("If 'helthy' is 'healthy' misspelled, correct it in the file")
+    frame["state"] = np.arange(600) % 12
+    with pytest.raises(ValueError, match="--threshold needs two classes") as refused:
+        audit(frame, positive=3, threshold=0.2)
+    assert "4 more. Write one label for all but 3 into the file" in str(refused.value)

@@ -123,6 +123,74 @@ def test_an_edit_with_a_new_hash_is_found_from_the_data(place):
     )
 
 
+def resealed(folder, change, audit=lambda plain: plain):
+    """An edit of the certificate wherever it stands, every hash made anew."""
+    certificate = json.loads((folder / "certificate.json").read_text())
+    change(certificate)
+    certificate["hash"] = content_hash(certificate)
+    (folder / "certificate.json").write_text(json.dumps(certificate))
+    for name in ("audit.json", "model/manifest.json"):
+        if (folder / name).is_file():
+            plain = {**json.loads((folder / name).read_text()), "certificate": certificate}
+            if name == "audit.json":
+                audit(plain)
+            plain["hash"] = content_hash(plain)
+            (folder / name).write_text(json.dumps(plain))
+    for name in ("report.html", "report.md"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def option(name, value):
+    return lambda plain: plain["facts"]["options"].update({name: value})
+
+
+def both_deltas(plain):
+    plain["delta"] = plain["facts"]["options"]["delta"] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told", "alone"),
+    [
+        ("classes", lambda plain: plain.update(delta=0.5), "its delta = 0.5 is not that of", True),
+        ("classes", option("delta", 0.5), "not that of its options, 0.5", True),
+        ("amounts", both_deltas, "its delta is 0.5, not the 0.05 of a first audit", False),
+        ("amounts", option("alpha", 0.2), "its alpha is not that of the options", True),
+        (
+            "classes",
+            option("alpha", 0.2),
+            "its option alpha is 0.2, in audit.json it is 0.1",
+            False,
+        ),
+        ("classes", option("candidates", 5), "the options say 5", True),
+        ("classes", option("positive", "no"), "its option positive is 'no'", False),
+        ("groups", option("largest_group", 9), "its option largest_group is 9", False),
+        ("amounts", option("loss_bound", 9.0), "its option loss_bound is 9.0", False),
+    ],
+)
+def test_an_edited_option_with_new_hashes_is_found_without_the_data(
+    name, change, told, alone, place
+):
+    resealed(place / name, dict)  # edits nothing
+    found = verify_folder(place / name)
+    assert found
+    assert "the certificate's options from audit.json" in found.checked
+    resealed(place / name, change)
+    found = verify_folder(place / name)
+    assert any(told in line for line in found.differences), found.differences
+    (place / name / "audit.json").unlink()  # by the certificate itself, too
+    assert bool(verify_folder(place / name)) != alone
+
+
+def test_an_edited_turn_or_no_options_of_the_audit_are_found(place):
+    resealed(place / "classes", dict, lambda plain: plain["numbers"].update(turn=2))
+    (line,) = verify_folder(place / "classes").differences
+    assert "its delta is 0.05, not the 0.00759" in line
+    assert "of a second audit" in line
+    resealed(place / "classes", dict, lambda plain: plain["numbers"].pop("options"))
+    (line,) = verify_folder(place / "classes").differences
+    assert "does not say with which options" in line
+
+
 def test_other_data_and_another_model(place, shell):
     shell.frame(600, seed=1).to_csv("other.csv", index=False)
     result = shell.run("verify classes --data other.csv")

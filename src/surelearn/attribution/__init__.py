@@ -23,10 +23,13 @@ from surelearn.attribution.values import (
     random_order,
     shapley,
 )
+from surelearn.attribution.words_of_texts import TermShares, WordAttribution, words
 
 __all__ = [
     "Attribution",
     "RankingStability",
+    "TermShares",
+    "WordAttribution",
     "banzhaf",
     "beta_shapley",
     "data_banzhaf",
@@ -42,6 +45,7 @@ __all__ = [
     "saliency",
     "shapley",
     "unit_of",
+    "words",
 ]
 
 _EARLIER = {"Stability": RankingStability, "nearest_neighbours": nearest_neighbors}

@@ -155,7 +155,7 @@ def certify_rows(
     """The claims about a model that was fitted elsewhere."""
     if task == "classification":
         more = {**more, "metrics": ALWAYS_CLAIMED}
-    made = certify(model, X, y, task=task, **more, **_asked(options, task))
+    made = certify(model, X, y, task=task, **more, **asked_of(options, task))
     return _written(made, own_certificate(model, None), withheld, {})
 
 
@@ -190,8 +190,8 @@ def own_certificate(
     )
 
 
-def _asked(options: Options, task: Task) -> dict[str, Any]:
-    """The options that `certify` takes."""
+def asked_of(options: Options, task: Task) -> dict[str, Any]:
+    """The options of an audit that `certify` is given."""
     names = (
         ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive")
     )
@@ -206,7 +206,7 @@ def _shared(about: Certified, options: Options) -> dict[str, Any]:
         "groups": None if table.groups is None else table.groups[split.certify],
         "task": table.task,
     }
-    shared |= _asked(options, table.task)
+    shared |= asked_of(options, table.task)
     if table.task == "classification":
         train = np.union1d(split.fit, split.select)
         constant = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,6 +37,7 @@ OF_LIKELIHOODS = ("aic", "aicc", "bic")
 ROUNDS = tuple(2**k for k in range(9))
 # seconds of one core: workers take longer to start than they would save on less
 WORTH_WORKERS = 8.0
+MOST_LABELS = 8  # of a column with more than the two that are needed, that a message counts
 
 # candidates by name, or models of the user's own: one, several, or by names
 Candidates: TypeAlias = str | Model | Sequence[str | Model] | Mapping[str, Model] | None
@@ -256,12 +258,34 @@ def costs_asked(options: Options, y: AnyArray) -> Costs | None:
     """What wrong answers cost, as the options say it; None if they do not."""
     if options.cost is None and options.threshold is None:
         return None
-    if np.unique(y).size != 2:
+    labels, counts = np.unique(y, return_counts=True)
+    if labels.size != 2:
+        option = "--cost" if options.cost is not None else "--threshold"
         raise ValueError(
-            "--cost and --threshold need two classes and --positive, the class that matters"
+            f"{option} needs two classes, the rows to fit on have"
+            f" {_several(labels.tolist(), counts.tolist(), options.positive)}"
         )
     return Costs(
         positive=options.positive, miss=float(options.miss or 0.0), threshold=options.threshold
+    )
+
+
+def _several(labels: list[Any], counts: list[int], positive: Label) -> str:
+    """More than two labels with their rows, the most frequent first, and what to do."""
+    order = sorted(range(len(labels)), key=lambda k: -counts[k])
+    told = [f"{labels[k]} ({counts[k]:,})" for k in order[:MOST_LABELS]]
+    if more := len(labels) - len(told):
+        told.append(f"{more:,} more")
+    if len(labels) < 2:
+        return ", ".join(told)
+    text = f"{len(labels):,}: {', '.join(told)}."
+    rarest = labels[order[-1]]
+    near = get_close_matches(str(rarest), [str(labels[k]) for k in order[:-1]], n=1)
+    if near and rarest != positive:
+        return f"{text} If {rarest!r} is {near[0]!r} misspelled, correct it in the file"
+    return (
+        f"{text} Write one label for all but {positive!r} into the file, or compare by another"
+        " measure: --metric instead of the cost"
     )
 
 

@@ -4,21 +4,28 @@ give?
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from inspect import signature
+from math import isclose
 from pathlib import Path
 
 from surelearn import files
-from surelearn.auditing.claims import of_second_model
+from surelearn.auditing.claims import asked_of, of_second_model
 from surelearn.auditing.dividing import DataSource
 from surelearn.auditing.looks import kept_losses
+from surelearn.auditing.options import Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
+from surelearn.certification import certify
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
+from surelearn.measurement import Measurement
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
+from surelearn.plain import freeze
 from surelearn.report import Audit
-from surelearn.selection.ledger import secret_salt
+from surelearn.selection.ledger import allowance, ordinal, secret_salt
 from surelearn.selection.split import RULE, split_rows
 from surelearn.subject.refitting import take
 from surelearn.version import __version__
@@ -96,11 +103,45 @@ def _check_numbers(
         )
     if audit.certificate != certificate:
         differences.append("audit.json: its certificate is not that of certificate.json")
+    if audit.version == __version__:
+        checked.append("the certificate's options from audit.json")
+        differences += [f"certificate.json: {line}" for line in _not_as_asked(audit, certificate)]
     if audit.proved:
         checked.append(f"{len(audit.proved)} claims of sections from their inputs")
         found = replace(certificate, claims=audit.proved, lacking=(), altered=False).verify()
         differences += [f"audit.json: {line}" for line in found.differences]
     return audit
+
+
+def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
+    """In what a certificate is other than the options of its audit give: δ by which look it was,
+    and what `certify` was given or takes by default.
+    """
+    try:
+        turn, given = audit.numbers["turn"], audit.numbers["options"]
+        options = Options(**given)
+        delta = allowance(options.delta, turn)
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        yield "audit.json does not say with which options it was made"
+        return
+    if not isclose(certificate.delta, delta):
+        yield (
+            f"its delta is {certificate.delta:.6g}, not the {delta:.6g} of a {ordinal(turn)} audit"
+            f" with delta = {options.delta:.6g}"
+        )
+    made = certificate.facts.options
+    usual = {name: one.default for name, one in signature(certify).parameters.items()}
+    asked = asked_of(
+        options, "regression" if made.get("task") == "regression" else "classification"
+    )
+    for name in ("alpha", "candidates", "cost", "largest_group", "loss", "loss_bound", "positive"):
+        wanted = freeze(asked.get(name, usual[name]))
+        # no loss bound is taken that was raised after rows contradicted it, and no loss is the usual
+        if name not in made or made[name] == wanted or (name == "loss_bound" and not made[name]):
+            continue
+        if name == "loss" and wanted is None and made[name] == Measurement.loss:
+            continue
+        yield f"its option {name} is {made[name]!r}, in audit.json it is {wanted!r}"
 
 
 def _check_pages(

@@ -30,6 +30,7 @@ _QUESTIONS = {  # what a section answers, in small print beside its title
     "poisoning": "what can bad training rows do?",
     "membership": "does the model reveal its training rows?",
     "attribution": "which features drive the predictions?",
+    "words": "which words push towards which answer?",
 }
 
 

@@ -262,11 +262,14 @@ def _described(model: CombinedClassifier) -> Around | Parts:
     scores say, from a threshold on; any other combination is seen from outside.
     """
     alone = getattr(model, "estimators_", ())
+    members = _members(model)
     if len(alone) != 1 or model.pool != "logarithmic" or model.classes_.size != 2:
-        return Parts(form=Lacking("closed form", "it combines the answers of others"))
+        why = Lacking("closed form", "it combines the answers of others")
+        return Parts(form=why, members=members)
     (inside,), weight = alone, float(model.weights_[0])
     if hasattr(inside, "predict_proba") or not weight > 0:
-        return Parts(form=Lacking("closed form", "it changes the probabilities of another"))
+        why = Lacking("closed form", "it changes the probabilities of another")
+        return Parts(form=why, members=members)
     threshold = float(model.offsets_[0] - model.offsets_[1]) / weight
     cut = DecisionThreshold(model.classes_[1], threshold, "decision_function")
     return Around(inside, cut=cut)
@@ -276,6 +279,18 @@ def _described(model: CombinedClassifier) -> Around | Parts:
 def _weighted(model: CombinedRegressor) -> Parts:
     """Its predictions are the members' weighted sum, and so are their Shapley values."""
     pairs = zip(model.weights_.tolist(), model.estimators_, strict=True)
-    return Parts(
-        form=Lacking("closed form", "it combines the answers of others"), weighted=tuple(pairs)
+    why = Lacking("closed form", "it combines the answers of others")
+    return Parts(form=why, weighted=tuple(pairs), members=_members(model))
+
+
+def _members(model: _Combined) -> tuple[tuple[str, float, Model], ...]:
+    """The fitted members with their names and weights."""
+    fitted = getattr(model, "estimators_", ())
+    return (
+        tuple(
+            (name, float(weight), one)
+            for (name, _), weight, one in zip(model.estimators, model.weights_, fitted, strict=True)
+        )
+        if fitted
+        else ()
     )

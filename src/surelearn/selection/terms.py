@@ -9,14 +9,14 @@ are found once, however often it occurs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from surelearn.types import Ints
+from surelearn.types import Array, Ints
 
 _WORD = re.compile(r"\b\w\w+\b")
 
@@ -105,6 +105,102 @@ def runs(texts: Sequence[str], shortest: int, longest: int) -> Counted:
     )
     spelled = list(letters)
     return Counted(counts, lambda at: [spelled[i] for i in at])
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """Of what a run of letters says of a text, the share that belongs to a word.
+
+    Attributes
+    ----------
+    row, run, word : (entries,); positions of runs in the vocabulary, of words in ``words``
+    share : (entries,), its occurrences in the word by its occurrences in the text
+    words : what the words are
+    """
+
+    row: Ints
+    run: Ints
+    word: Ints
+    share: Array
+    words: list[str]
+
+
+def inside_words(
+    texts: Sequence[str], vocabulary: Mapping[str, int], shortest: int, longest: int
+) -> Inside:
+    """Which words the runs of letters of `runs` lie in: a run that occurs n times in a text, m times
+    in pieces with a word, belongs to that word by m/n. A piece is what stands between spaces; words
+    in the same piece ("ex-boss") share it equally.
+
+    Examples
+    --------
+    >>> found = inside_words(["red bed"], {"ed ": 0, " re": 1}, 3, 3)
+    >>> [(found.words[w], int(r), float(s)) for w, r, s in zip(found.word, found.run, found.share)]
+    [('red', 0, 0.5), ('red', 1, 1.0), ('bed', 0, 0.5)]
+    """
+    known: dict[str, int] = {}
+    each = [
+        [known.setdefault(piece, len(known)) for piece in text.lower().split()] for text in texts
+    ]
+    piece = np.array([one for text in each for one in text], dtype=np.int64)
+    row = np.repeat(np.arange(len(texts)), [len(text) for text in each])
+    occurs = _sums(row, piece, (len(texts), len(known)))  # (texts, pieces)
+    held: list[list[int]] = []
+    words: dict[str, int] = {}
+    of_piece: list[list[int]] = []
+    for one in known:
+        of_piece.append([words.setdefault(word, len(words)) for word in _WORD.findall(one)])
+        padded = f" {one} "
+        held.append(
+            [
+                vocabulary[run]
+                for size in range(shortest, min(longest, len(padded)) + 1)
+                for at in range(len(padded) - size + 1)
+                if (run := padded[at : at + size]) in vocabulary
+            ]
+        )
+    within = np.repeat(np.arange(len(held)), [len(runs) for runs in held])
+    ids = np.array([run for runs in held for run in runs], dtype=np.int64)
+    runs_in = _sums(within, ids, (len(known), len(vocabulary)))  # (pieces, runs)
+    words_in = _sums(
+        np.repeat(np.arange(len(of_piece)), [len(found) for found in of_piece]),
+        np.array([word for found in of_piece for word in found], dtype=np.int64),
+        (len(known), len(words)),
+    )
+    totals = (occurs @ runs_in).tocsr()
+    first = _pairs(occurs, words_in)  # text, piece, word
+    several = np.asarray(words_in.sum(axis=1)).ravel()
+    second, run, count = _rows_of(runs_in, first.piece)
+    times = first.count[second] * count / several[first.piece[second]]
+    text = first.row[second]
+    share = times / np.asarray(totals[text, run]).ravel() if run.size else times
+    return Inside(text, run, first.word[second], share, list(words))
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    row: Ints
+    piece: Ints
+    word: Ints
+    count: Array
+
+
+def _pairs(occurs: Any, words_in: Any) -> _Placed:
+    """Every word of every piece of every text, with how often the piece occurs times the word in
+    it.
+    """
+    found = occurs.tocoo()
+    at, word, count = _rows_of(words_in, found.col)
+    return _Placed(found.row[at], found.col[at], word, found.data[at] * count)
+
+
+def _rows_of(matrix: Any, rows: Ints) -> tuple[Ints, Ints, Array]:
+    """The entries of rows of a sparse matrix: which of ``rows``, the column, the value."""
+    sizes = np.diff(matrix.indptr)[rows]
+    at = np.repeat(np.arange(rows.size), sizes)
+    ends = np.cumsum(sizes)
+    inside = np.arange(at.size) - np.repeat(ends - sizes, sizes) + matrix.indptr[rows][at]
+    return at, matrix.indices[inside].astype(np.int64), matrix.data[inside]
 
 
 def _joined(

@@ -15,7 +15,10 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn.selection.terms import Counted, runs, sequences
+from surelearn.lacking import Lacking
+from surelearn.selection.terms import Counted, Inside, inside_words, runs, sequences
+from surelearn.subject.registry import Preparation, describes
+from surelearn.subject.terms import Terms, WordShares
 from surelearn.types import AnyArray, Array
 
 SHORTEST = 3  # letters in a run
@@ -205,6 +208,49 @@ class TextTopics(TransformerMixin, BaseEstimator):
         return np.array(
             [f"{before} topic {i + 1}" for i in range(len(self.components_))], dtype=object
         )
+
+
+@describes(TextTerms)
+def _described(step: TextTerms) -> Preparation:
+    why = Lacking("affine map", "the preparation TextTerms is not affine")
+    return Preparation(why, terms=lambda: _terms(step))
+
+
+def _terms(step: TextTerms) -> Terms:
+    """The terms of its prepared columns; an empty name for that of a step without any."""
+    kinds = step._kinds()
+    sizes = [len(vocabulary) for vocabulary in step.vocabularies_]
+    if not sum(sizes):
+        return Terms(np.array([""], dtype=object), np.zeros(1, dtype=bool), np.array([0], object))
+    names = [term for known in step.vocabularies_ for term in sorted(known, key=known.__getitem__)]
+    block = np.repeat(np.arange(len(sizes)), sizes)
+    source = np.array((block // len(kinds)).tolist(), dtype=object)
+    letters = np.array(kinds)[block % len(kinds)]
+    inside = (lambda X: _in_words(step, X)) if letters.any() else None
+    return Terms(np.array(names, dtype=object), letters, source, inside)
+
+
+def _in_words(step: TextTerms, X: npt.ArrayLike) -> WordShares:
+    """Which words the runs of letters of texts lie in, column by column."""
+    kinds = step._kinds()
+    at = kinds.index(True)
+    starts = np.cumsum([0, *map(len, step.vocabularies_)])
+    shortest = min(SHORTEST, step.letters)
+    made: list[Inside] = []
+    for j, texts in enumerate(texts_of(X)):
+        vocabulary = step.vocabularies_[len(kinds) * j + at]
+        made.append(inside_words(texts, vocabulary, shortest, step.letters))
+    columns = [one.run + starts[len(kinds) * j + at] for j, one in enumerate(made)]
+    before = np.cumsum([0, *(len(one.words) for one in made)])
+    source = [j for j, one in enumerate(made) for _ in one.words]
+    return WordShares(
+        np.concatenate([one.row for one in made]),
+        np.concatenate(columns),
+        np.concatenate([one.word + before[j] for j, one in enumerate(made)]),
+        np.concatenate([one.share for one in made]),
+        np.array([word for one in made for word in one.words], dtype=object),
+        np.array(source, dtype=object),
+    )
 
 
 def texts_of(X: npt.ArrayLike) -> Iterator[list[str]]:

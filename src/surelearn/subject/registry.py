@@ -10,7 +10,7 @@ inherits nothing here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -22,6 +22,7 @@ from surelearn.subject.forms import Affine, Closed
 from surelearn.subject.leaving import Without
 from surelearn.subject.machines import DualSolution, Expansion, Machines
 from surelearn.subject.objectives import Objective
+from surelearn.subject.terms import Terms
 from surelearn.subject.trees import Trees
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
@@ -66,6 +67,8 @@ class Parts:
     trees : the trees of which an output is the sum
     decisions : rows to raw scores, as scikit-learn's ``decision_function`` gives them, of a
         class that has no such method; None: it has, or has no scores
+    members : (name, weight, fitted model) of each model whose answers it combines, in whatever way,
+        all given the same rows; () for others
     """
 
     form: Lazy[Closed] = NO_FORM
@@ -80,6 +83,7 @@ class Parts:
     weighted: tuple[tuple[float, Model], ...] = ()
     trees: Lazy[Trees] = NO_TREES
     decisions: Callable[[RowsLike], AnyArray] | None = None
+    members: tuple[tuple[str, float, Model], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,11 +125,17 @@ class Preparation:
     columnwise : whether every number that is present becomes a multiple of itself plus a constant
     parts : (name, step, columns) of a step that hands its columns to others, side by side; ()
         otherwise
+    places : which of the prepared columns come from each of the parts, by its name; None: unknown
+    terms : makes the terms of texts that its prepared columns are; None: they are none
+    keeps_columns : whether prepared column j comes from column j, however the row scales it
     """
 
     affine: Callable[[], Affine] | Lacking
     columnwise: bool = False
     parts: tuple[tuple[str, Model, Any], ...] = ()
+    places: Mapping[str, slice] | None = None
+    terms: Callable[[], Terms] | None = None
+    keeps_columns: bool = False
 
 
 Description = Parts | Around | Preparation

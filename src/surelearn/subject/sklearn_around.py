@@ -4,11 +4,22 @@ steps that prepare rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Affine
-from surelearn.subject.registry import Around, DecisionThreshold, Parts, Preparation, describes
+from surelearn.subject.predicting import describe
+from surelearn.subject.registry import (
+    NO_FORM,
+    Around,
+    DecisionThreshold,
+    Parts,
+    Preparation,
+    describes,
+)
+from surelearn.subject.terms import Terms
 from surelearn.types import Array, Model
 
 _NOT_FITTED = Lacking("closed form", "it is not fitted")
@@ -135,11 +146,50 @@ def _function(step: Model) -> Preparation:
 
 @describes("sklearn.compose:ColumnTransformer")
 def _columns(step: Model) -> Preparation:
-    return Preparation(_not_affine(step).affine, parts=tuple(getattr(step, "transformers_", ())))
+    return replace(
+        _not_affine(step),
+        parts=tuple(getattr(step, "transformers_", ())),
+        places=getattr(step, "output_indices_", None),
+    )
 
 
-@describes("sklearn.preprocessing:Normalizer")
+@describes(
+    "sklearn.feature_extraction.text:CountVectorizer",
+    "sklearn.feature_extraction.text:TfidfVectorizer",
+)
+def _counted(step: Model) -> Preparation:
+    def terms() -> Terms:
+        names = np.array([str(name) for name in step.get_feature_names_out()], dtype=object)
+        by_letters = step.analyzer in ("char", "char_wb")
+        return Terms(names, np.full(names.size, by_letters), np.zeros(names.size, dtype=object))
+
+    return replace(_not_affine(step), terms=terms)
+
+
+@describes("sklearn.preprocessing:Normalizer", "sklearn.feature_extraction.text:TfidfTransformer")
+def _scaled_row(step: Model) -> Preparation:
+    return replace(_not_affine(step), keeps_columns=True)
+
+
 def _not_affine(step: Model) -> Preparation:
     return Preparation(
         Lacking("affine map", f"the preparation {type(step).__name__} is not affine")
     )
+
+
+@describes("sklearn.calibration:CalibratedClassifierCV")
+def _calibrated(model: Model) -> Parts:
+    inside = [one.estimator for one in getattr(model, "calibrated_classifiers_", ())]
+    members = tuple((describe(one), 1 / len(inside), one) for one in inside)
+    return Parts(form=NO_FORM if members else _NOT_FITTED, members=members)
+
+
+@describes("sklearn.ensemble:VotingClassifier", "sklearn.ensemble:VotingRegressor")
+def _voting(model: Model) -> Parts:
+    inside: list[Model] = list(getattr(model, "estimators_", ()))
+    if not inside:
+        return Parts(form=_NOT_FITTED)
+    names: list[str] = [name for name, one in model.estimators if not isinstance(one, str)]
+    weights = np.ones(len(inside)) if model.weights is None else np.array(model._weights_not_none)
+    members = zip(names, map(float, weights / weights.sum()), inside, strict=True)
+    return Parts(form=NO_FORM, members=tuple(members))

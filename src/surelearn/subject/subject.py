@@ -37,6 +37,7 @@ from surelearn.subject.registry import (
 )
 from surelearn.subject.scoring import ONE_CLASS, ScoreFunction, score_function
 from surelearn.subject.states import State, state_of
+from surelearn.subject.terms import LinearTerms, linear_terms
 from surelearn.subject.torch_modules import is_module, takes_tokens
 from surelearn.subject.trees import Trees
 from surelearn.types import Model, RowsLike
@@ -328,6 +329,13 @@ class Subject:
         """The trees of which an output of the model `bare` is the sum."""
         found = described(self.bare)
         return made(found.trees) if isinstance(found, Parts) else Lacking("trees", _reason(found))
+
+    @cached_property
+    def terms(self) -> LinearTerms | Lacking:
+        """Its scores as sums over the terms of texts; of a model that combines others, those of a
+        linear member, which is named.
+        """
+        return linear_terms(self.model)
 
     @cached_property
     def certificate(self) -> Any:

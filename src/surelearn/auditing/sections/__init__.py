@@ -22,6 +22,7 @@ from surelearn.auditing.sections import (
     purposes,
     slices,
     stability,
+    words_of_texts,
 )
 from surelearn.auditing.sections.attribution import words as attribution
 from surelearn.auditing.sections.membership import words as membership
@@ -47,6 +48,7 @@ ENTRIES: tuple[Entry, ...] = (
     poisoning.ENTRY,
     membership.ENTRY,
     attribution.ENTRY,
+    words_of_texts.ENTRY,
     columns.DATA,
     assumptions.ENTRY,
     bounds_compared.ENTRY,
