@@ -227,10 +227,10 @@ class Certificate:
         model : the model; its hash is compared
         X, y : the certify rows; their hash is compared and, with ``model``, everything is measured
             again
-        **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses``
-            and ``weights`` as they were given to `certify`; slices made by `surelearn.slicing.cut`
-            are in the certificate, and what it says of a baseline or of novel rows that are not
-            given stays unchecked. A certificate of losses is measured again from them.
+        **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses``,
+            ``weights`` and ``further`` as they were given to `certify`; slices made by
+            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline, of novel
+            rows or of further rates that are not given stays unchecked. A certificate of losses is measured again from them.
             ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
         """
         if self.facts.record:
@@ -331,6 +331,8 @@ class Certificate:
             "novel": columns.get("novel"),
         }
         absent = {SECOND_MODEL, *(name for name, value in given.items() if value is None)}
+        if not columns.get("further"):
+            absent |= {f"further[{i}]" for i in range(len(self.facts.options.get("further", ())))}
         keys = {key for key in keys if key.split(".")[0] not in absent}
         changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
         return [f"fact {key!r} is not what model and rows give" for key in changed]

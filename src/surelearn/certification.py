@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,7 @@ from surelearn.measurement import (
     LOSSES,
     METRICS,
     OF_PROBABILITIES,
+    Happened,
     LossesPerUnit,
     Mask,
     Measurement,
@@ -108,6 +109,8 @@ def certify(
     headline: float = 0.5,
     metrics: Sequence[str] = (),
     bins: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
+    better: Literal["lower", "higher"] = "lower",
+    further: Sequence[Happened] = (),
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -173,6 +176,10 @@ def certify(
         ``slices``, which then come from `surelearn.slicing.cut`. Those that cannot be claimed here
         stand under ``lacking``
     bins : where probabilities are cut for "calibration", fixed without looking at these rows
+    better : "higher" where ``losses`` are grades, such as 1 for a passed test: their mean is then
+        bounded from below, and the gain is how far it is above that of ``baseline_losses``
+    further : more rates of the same units, fixed beforehand, such as the errors against each of
+        several raters: `surelearn.measurement.Happened`, one line of δ for each quantity
 
     Returns
     -------
@@ -214,7 +221,7 @@ def certify(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
             )
         taken = losses_of(losses, model, X)
-        what = _what_losses(taken, loss_range, loss, largest_group)
+        what = _what_losses(taken, loss_range, loss, largest_group, better)
     else:
         if given := [
             n
@@ -222,6 +229,8 @@ def certify(
             if v is not None
         ]:
             raise ValueError(f"{given[0]} goes with losses per unit: pass losses=, too")
+        if better != "lower":
+            raise ValueError(f"better={better!r} goes with losses per unit: pass losses=, too")
         if model is None or X is None or y is None:
             raise ValueError("certify needs a model with X and y, or losses, one number per unit")
         what = _what(
@@ -244,6 +253,7 @@ def certify(
     what, without = _with_metrics(
         what, model, metrics, bins, grouped=groups is not None, compared=bool(compared)
     )
+    what = _with_further(what, further)
     if novel is not None and groups is not None:
         raise ValueError(
             "novel goes with independent contents, not with groups: a new group is novel by itself"
@@ -260,6 +270,7 @@ def certify(
         losses=taken,
         baseline_losses=baseline_losses,
         weights=weights,
+        further=further,
     )
     if what.weight_bound is not None and not what.proportional:
         _check_mean_weight(values, what.weight_bound)
@@ -295,6 +306,7 @@ def _what_losses(
     loss_range: tuple[float, float] | None,
     loss: object,
     largest_group: int | None,
+    better: Literal["lower", "higher"],
 ) -> Measurement:
     """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by
     their type, not their values.
@@ -315,6 +327,12 @@ def _what_losses(
             f"largest_group needs losses whose range starts at 0: subtract {low:g} from losses and"
             " loss_range"
         )
+    if better not in ("lower", "higher"):
+        raise ValueError(f"better must be 'lower' or 'higher', not {better!r:.60}")
+    if largest_group is not None and better == "higher":
+        raise ValueError(
+            "largest_group goes with losses, not with grades: certify 1 − grade instead"
+        )
     binary = losses.dtype.kind in "biu" and (low, high) == (0.0, 1.0)
     return Measurement(
         task="losses",
@@ -322,7 +340,19 @@ def _what_losses(
         loss_range=(low, high),
         binary=binary,
         largest_group=largest_group,
+        better=better,
     )
+
+
+def _with_further(what: Measurement, further: Sequence[Happened]) -> Measurement:
+    """The measurement with more rates of the same units."""
+    if not further:
+        return what
+    if what.task == "regression":
+        raise ValueError("further rates go with classification or with losses per unit")
+    if what.weight_bound is not None and any(one.what.kind == "interval" for one in further):
+        raise ValueError("a rate from both sides does not go with weights")
+    return replace(what, further=tuple(one.what for one in further))
 
 
 def _shifted(
@@ -699,7 +729,10 @@ class _Writer:
         options = self._options(quantity, delta)
         if quantity.than.startswith("constant["):
             options["met"].append(BASELINE_UNSEEN)
-        read = {"losses": f"{quantity.name}.losses", "baseline_losses": f"{quantity.than}.losses"}
+        pair = (f"{quantity.name}.losses", f"{quantity.than}.losses")
+        if self.what.better == "higher":  # by how much the mean of the other is smaller
+            pair = pair[::-1]
+        read = dict(zip(("losses", "baseline_losses"), pair, strict=True))
         if self.what.weight_bound is not None:
             return self.facts.claim(
                 reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options

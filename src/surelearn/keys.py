@@ -25,6 +25,7 @@ HOMES = (
     "selection.combined",
     "selection.boosters",
     "attacks.domains",
+    "subject.recorded",
 )
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[1-9][0-9]{0,3}")
 # Where a class lived while files named its module, in the order of time. Closed: since then files

@@ -9,11 +9,11 @@ apart from claiming, so that a certificate can be verified by measuring again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,29 @@ _SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float3
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
+_LATER = 9  # options that came after the first version: kept only where they are set
+
+
+class FurtherRate(NamedTuple):
+    """One more rate of the same units, which shares δ with the others of its kind.
+
+    Attributes
+    ----------
+    quantity, label : of its claim
+    kind : "upper", how often something bad happens at most; "interval", a rate from both sides
+    """
+
+    quantity: str
+    label: str
+    kind: Literal["upper", "interval"] = "upper"
+
+
+class Happened(NamedTuple):
+    """Whether it happened, per row, and which rows it is about (None: all)."""
+
+    what: FurtherRate
+    values: Mask
+    within: Mask | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +84,8 @@ class Measurement:
     bins : where the bins of a calibration claim are cut, between 0 and 1, rising
     unseen : labels that the rows may have, too: they count as errors, and nothing is claimed about
         them
+    better : losses: "lower", or "higher" where they are grades, which are bounded from below
+    further : more rates of the same units
     """
 
     task: Task | Literal["losses"]
@@ -80,12 +105,14 @@ class Measurement:
     metrics: tuple[str, ...] = ()
     bins: tuple[float, ...] = ()
     unseen: tuple[Any, ...] = ()
+    better: Literal["lower", "higher"] = "lower"
+    further: tuple[FurtherRate, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Plain options for the facts; the last seven, which came later, and those of other
+        """Plain options for the facts; the last ones, which came later, and those of other
         tasks only where they are set.
         """
-        always = () if self.task == "losses" else [field.name for field in fields(self)][:-7]
+        always = () if self.task == "losses" else [field.name for field in fields(self)][:-_LATER]
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: value
@@ -105,9 +132,10 @@ class Measurement:
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
         """Read what `options` wrote."""
-        return cls(
-            **{key: value for key, value in options.items() if key in cls.__dataclass_fields__}
-        )
+        kept = {key: value for key, value in options.items() if key in cls.__dataclass_fields__}
+        if "further" in kept:
+            kept["further"] = tuple(FurtherRate(*one) for one in kept["further"])
+        return cls(**kept)
 
 
 class LossBoundError(ValueError):
@@ -147,6 +175,7 @@ def measure(
     losses: LossesPerUnit | None = None,
     baseline_losses: LossesPerUnit | None = None,
     weights: npt.ArrayLike | None = None,
+    further: Sequence[Happened] = (),
 ) -> dict[str, Any]:
     """Predict once, or take the losses, and gather every fact that `certify` can make a claim of.
 
@@ -200,6 +229,10 @@ def measure(
     if main is not None:
         for name, mask in marks.items():
             values |= sampler.kept(replace(main, name=name, within=mask))
+    for i, one in enumerate(further):
+        happened = _mask(one.what.label, one.values, truth.size)
+        inside = None if one.within is None else _mask(one.what.label, one.within, truth.size)
+        values |= sampler.kept(Loss(f"further[{i}]", happened, inside, counted=True))
     return values
 
 
@@ -231,7 +264,7 @@ def _classification(
         raise ValueError(
             f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}"
         )
-    predicted = _labels(model, X, y.size, "model", what.classes)
+    predicted = _labels(model, X, y.size, "model", what)
     wrong = np.asarray(predicted != y, dtype=bool)
     risk = Loss("risk", wrong, counted=True)
     values |= sampler.kept(risk, compared=True)
@@ -252,7 +285,7 @@ def _classification(
                 values |= sampler.sums("cost", costs)
     others = {f"constant[{label}]": label for label in what.constants}
     if baseline is not None:
-        others["baseline"] = _labels(baseline, X, y.size, "baseline", what.classes)
+        others["baseline"] = _labels(baseline, X, y.size, "baseline", what)
     for name, answers in others.items():
         if what.by_cost and what.cost is not None:
             costs = costs_of(
@@ -641,12 +674,14 @@ def _target(y: npt.ArrayLike | None, X: RowsLike | None) -> Any:
     return y
 
 
-def _labels(model: Model, X: RowsLike, n: int, name: str, classes: tuple[Any, ...]) -> Any:
-    predicted = _predictions(model, X, n, name, classes)
-    unknown = [label for label in _unique(predicted) if label not in classes]
+def _labels(model: Model, X: RowsLike, n: int, name: str, what: Measurement) -> Any:
+    predicted = _predictions(model, X, n, name, what.classes)
+    known = (*what.classes, *what.unseen)
+    unknown = [label for label in _unique(predicted) if label not in known]
     if unknown:
         raise ValueError(
-            f"the {name} predicts {unknown[0]!r}, which is no class: it knows {_listed(classes)}"
+            f"the {name} predicts {unknown[0]!r}, which is no class: it knows"
+            f" {_listed(what.classes)}"
         )
     return predicted
 

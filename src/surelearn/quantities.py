@@ -73,12 +73,14 @@ def quantities(
     """
     if what.task == "classification":
         table = _of_classes(what, list(slices), against=against, novel=novel)
-        return [*table, *_of_metrics(what, list(compared))]
+        return [*table, *_of_metrics(what, list(compared)), *_of_further(what)]
     if what.task == "losses":
-        called = f"mean {what.loss}"
-        return of_losses(
-            what, called, what.loss_range or (0.0, 1.0), list(slices), against=against, novel=novel
-        )
+        # a grade that is 0 or 1 is a rate, and called so by itself: "pass rate"
+        rate = what.better == "higher" and what.binary
+        called = what.loss if rate else f"mean {what.loss}"
+        span = what.loss_range or (0.0, 1.0)
+        table = of_losses(what, called, span, list(slices), against=against, novel=novel)
+        return [*table, *_of_further(what)]
     interval = [[Quantity(name="residuals", quantity="error_quantile", label="", kind="radius")]]
     # its rank is about rows as they were drawn
     interval = interval if what.weight_bound is None else []
@@ -102,11 +104,18 @@ def of_losses(
     against: bool,
     novel: bool,
 ) -> Table:
-    """The mean of one loss in a stated range: everywhere, over rows of groups, below a
-    baseline's, in slices.
+    """The mean of one loss in a stated range, or of a grade: everywhere, over rows of groups, beside
+    a baseline's, in slices.
     """
-    span = None if what.binary else bounds
-    table = [[Quantity(name="loss", quantity="mean_loss", label=called, bounds=span)]]
+    span, grade = None if what.binary else bounds, what.better == "higher"
+    mean = Quantity(
+        name="loss",
+        quantity="mean_grade" if grade else "mean_loss",
+        label=called,
+        bounds=span,
+        lower=grade,
+    )
+    table = [[mean]]
     if what.largest_group is not None:
         table.append(
             [
@@ -120,7 +129,7 @@ def of_losses(
             ]
         )
     if against:
-        label = f"{called} below the baseline's"
+        label = f"{called} {'above' if grade else 'below'} the baseline's"
         table.append(
             [
                 Quantity(
@@ -134,7 +143,8 @@ def of_losses(
             ]
         )
     if slices:
-        shared = {"quantity": "slice_loss", "family": "slice", "bounds": span, "within": True}
+        shared = {"quantity": "slice_grade" if grade else "slice_loss", "family": "slice"}
+        shared |= {"bounds": span, "within": True, "lower": grade}
         table.append(
             [Quantity(name=f"slice[{s}]", label=f"{called} where {s}", **shared) for s in slices]
         )
@@ -264,6 +274,23 @@ def _of_metrics(what: Measurement, compared: list[str]) -> Table:
             ]
         )
     return [line for line in table if line]
+
+
+def _of_further(what: Measurement) -> Table:
+    """More rates of the same units, those of one quantity on one line."""
+    lines: dict[str, list[Quantity]] = {}
+    for i, one in enumerate(what.further):
+        lines.setdefault(one.quantity, []).append(
+            Quantity(
+                name=f"further[{i}]",
+                quantity=one.quantity,
+                label=one.label,
+                family=one.quantity,
+                kind="interval" if one.kind == "interval" else "mean",
+                within=True,
+            )
+        )
+    return list(lines.values())
 
 
 def _comparisons(what: Measurement, most: tuple[float, float], *, against: bool) -> Table:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -11,39 +11,32 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import jobs
-from surelearn.auditing.claims import Certified, Withholding, certify_rows, certify_table
+from surelearn.auditing.claims import Certified, certify_rows, certify_table
 from surelearn.auditing.context import Context
 from surelearn.auditing.dividing import DataSource, Divided, as_table, divide
 from surelearn.auditing.fitting import Candidates, fit, fit_rival
 from surelearn.auditing.independence import comparable, unlabelled_differ
 from surelearn.auditing.looks import (
     describe_look,
-    keep_losses,
     known_rows,
     known_table,
     open_ledger,
-    raised_bound,
 )
 from surelearn.auditing.options import Options
+from surelearn.auditing.pages import document, looked
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
 from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
-from surelearn.auditing.verdict import write_verdict
-from surelearn.auditing.writing import write_sections
-from surelearn.certificate import Certificate
-from surelearn.certification import uncounted
-from surelearn.claim import Finding
 from surelearn.data import Table
 from surelearn.data.independence import search_rows, search_table
 from surelearn.data.schema import Schema
-from surelearn.fingerprint import fingerprint_rows, fixed_models
+from surelearn.fingerprint import fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
-from surelearn.measurement import LossBoundError
 from surelearn.monitoring import Reference
-from surelearn.report import Audit, Section
+from surelearn.report import Audit
 from surelearn.selection.costs import best_constant
-from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
+from surelearn.selection.ledger import LedgerArgument
 from surelearn.subject import Task, describe, scores_of, subject_of, task_of
 from surelearn.subject.refitting import take
 from surelearn.types import Labels, Model, RowsLike
@@ -235,7 +228,7 @@ def _page_of_table(
         both, about.rival, y, table.groups, options, name=table.name, target=table.target
     )
     contradicted = () if options.independent else search.found
-    certificate, turn = _looked(
+    certificate, turn = looked(
         book, look, known, options, contradicted, partial(certify_table, about)
     )
     train = np.union1d(split.fit, split.select)
@@ -275,8 +268,13 @@ def _page_of_table(
         not_installed=fitted.not_installed,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
-    return _document(
-        context, table.frame.shape[1] - 1, numbers, schema=schema, reference=reference.to_dict()
+    return document(
+        context,
+        table.frame.shape[1] - 1,
+        numbers,
+        entries=ENTRIES,
+        schema=schema,
+        reference=reference.to_dict(),
     )
 
 
@@ -322,7 +320,7 @@ def _audit_fitted(given: _Given, ledger: LedgerArgument, options: Options, runne
         known = known_rows(X, y, hash_arrays(X, y))
         contradicted = () if options.independent else search.found
         make = partial(certify_rows, model, X, y, task=task, **shared)
-        certificate, turn = _looked(book, look, known, options, contradicted, make)
+        certificate, turn = looked(book, look, known, options, contradicted, make)
         context = Context(
             title=describe(model),
             target="",
@@ -345,109 +343,4 @@ def _audit_fitted(given: _Given, ledger: LedgerArgument, options: Options, runne
             compared=compared,
             search=search,
         )
-        return _document(context, int(np.prod(X.shape[1:])), {})
-
-
-def _looked(
-    book: Ledger | None,
-    look: Look,
-    table: Known,
-    options: Options,
-    contradicted: tuple[Finding, ...],
-    make: Callable[[Options, Withholding], Certificate],
-) -> tuple[Certificate, int]:
-    """The certificate at the confidence that this look at the rows has, and which look it is;
-    on disk before it is made.
-    """
-    if book is None:
-        with uncounted():
-            return make(options, Withholding(found=contradicted)), 1
-    look = book.record(look, table)
-    raised = raised_bound(look, book.at(table))
-    paid = replace(options, delta=allowance(options.delta, look.turn))
-    paid = paid if raised is None else replace(paid, loss_bound=None)
-    try:
-        with uncounted():
-            certificate = make(paid, Withholding(found=contradicted, raised=raised))
-    except LossBoundError:
-        book.amend(look.audit, contradicted=True)
-        raise
-    keep_losses(certificate)
-    return certificate, look.turn
-
-
-def _document(
-    context: Context,
-    columns: int,
-    read: Mapping[str, Any],
-    *,
-    schema: Schema | None = None,
-    reference: Mapping[str, Any] | None = None,
-) -> Audit:
-    """The audit as a document: its sections, its verdict, and the numbers that they were made
-    of.
-    """
-    facts, selection = context.certificate.facts, context.selection
-    chips = []
-    if selection is not None:
-        chips.append(f"{selection.name}, chosen among {len(selection.names)}")
-    held = (
-        "rows measured on"
-        if context.time_name
-        else "rows held back for this page"
-        if selection
-        else "rows it had not seen"
-    )
-    chips.append(f"{facts['rows']:,} {held}")
-    later = (
-        f"{ordinal(context.turn)} audit of these rows"
-        if context.turn > 1
-        else "no earlier audit known here"
-    )
-    chips.append("no ledger kept" if context.looked_in is None else later)
-    chips += ["shows values of single rows"] if context.options.show_rows else []
-    chips.append("statistical, not regulatory")
-    numbers: dict[str, Any] = {
-        "options": asdict(context.options),
-        "turn": context.turn,
-        "threshold": context.threshold,
-    }
-    if context.split is not None:
-        numbers["split"] = {"rule": context.split.rule}
-    if context.seen is not None:
-        numbers["seen"] = {"rows": len(context.seen[1]), "hash": fingerprint_rows(*context.seen)}
-    if selection is not None:
-        numbers["selection"] = {
-            "names": selection.names,
-            "errors": selection.errors,
-            "standard_errors": selection.standard_errors,
-            "fold_errors": selection.fold_errors,
-            "chosen": selection.chosen,
-            "metric": None if selection.metric is None else selection.metric.name,
-            "mean_losses": selection.mean_losses,
-            "settings": selection.settings,
-        }
-    verdict = write_verdict(context)
-
-    def made(sections: tuple[Section, ...], unfinished: tuple[str, ...] = ()) -> Audit:
-        return Audit(
-            title=context.title,
-            target=context.target,
-            rows=len(context.y),
-            columns=columns,
-            verdict=verdict,
-            chips=tuple(chips),
-            certificate=context.certificate,
-            sections=sections,
-            unfinished=unfinished,
-            reproduce=context.runner.command,
-            numbers={**numbers, **read},
-            model=context.model,
-            schema=schema,
-            reference=reference,
-        )
-
-    def early(sections: tuple[Section, ...], unfinished: tuple[str, ...]) -> None:
-        context.runner.early(made(sections, unfinished))
-
-    return made(write_sections(ENTRIES, context, early))
+        return document(context, int(np.prod(X.shape[1:])), {}, entries=ENTRIES)

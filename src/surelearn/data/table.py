@@ -218,7 +218,7 @@ def _roles(
     for role, column in wanted:
         if column is None:
             continue
-        name = _column(
+        name = find_column(
             raw.name, names, column, option="--drop" if role == "dropped" else f"--{role}"
         )
         if roles.get(name, role) != role:
@@ -230,7 +230,7 @@ def _roles(
     return roles
 
 
-def _column(table: str, names: Sequence[str], wanted: Name, *, option: str) -> str:
+def find_column(table: str, names: Sequence[str], wanted: Name, *, option: str) -> str:
     """The column called ``wanted``, else the one at that position."""
     if str(wanted) in names and not isinstance(wanted, int):
         return str(wanted)
