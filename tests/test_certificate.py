@@ -280,6 +280,14 @@ def test_overspending_delta_is_found(certificate):
     assert "spend" in str(replace(certificate, delta=0.04).verify())
 
 
+@pytest.mark.parametrize("delta", [[], {}, None, "0.05"], ids=repr)
+def test_a_delta_of_the_options_that_is_no_number_is_found(delta, certificate):
+    facts = replace(certificate.facts, options={**certificate.facts.options, "delta": delta})
+    assert "the delta of its options is not a number" in str(
+        replace(certificate, facts=facts).verify()
+    )
+
+
 def test_a_hidden_assumption_is_found(certificate):
     bare = replace(certificate.claims[0], assumptions=())
     assert "leaves out an assumption" in str(replace(certificate, claims=(bare,)).verify())

@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_clusterer
-from sklearn.linear_model import LogisticRegression
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -111,6 +112,8 @@ ARGUMENTS = {
     "RandomizedSearchCV": lambda: (LogisticRegression(), {"C": [0.1, 1.0]}),
     "FixedThresholdClassifier": lambda: (LogisticRegression(),),
     "TunedThresholdClassifierCV": lambda: (LogisticRegression(),),
+    "VotingClassifier": lambda: ([("linear", LogisticRegression()), ("guess", DummyClassifier())],),
+    "VotingRegressor": lambda: ([("linear", LinearRegression()), ("guess", DummyRegressor())],),
 }
 FEW = {"n_estimators": 5, "cv": 2, "n_iter": 2, "random_state": 0}
 
@@ -274,11 +277,15 @@ def test_it_is_a_candidate_of_the_audit(name):
 
 # --------------------------------------------------------------------------------------------------
 # Whatever else has no gradient, and is not made of trees, fails below.
+NOT_WRITTEN = "how its scores come from the numbers is not written down"
 NO_GRADIENT = {
-    "KMeans": "how its scores come from the numbers is not written down",
-    "RandomFeaturesRegressor": "how its scores come from the numbers is not written down",
+    "CalibratedClassifierCV": NOT_WRITTEN,
+    "KMeans": NOT_WRITTEN,
+    "RandomFeaturesRegressor": NOT_WRITTEN,
     "SupportVectorMachine": "the kernel 'sum' has no gradient",
     "TransformedTargetRegressor": "prepared targets come after the scores",
+    "VotingClassifier": NOT_WRITTEN,
+    "VotingRegressor": NOT_WRITTEN,
 }
 
 

@@ -292,8 +292,11 @@ class Certificate:
             return
         # beside a second model, the first has three quarters of δ
         shares = (1.0, 0.75) if SECOND_MODEL in self.facts.hashes else (1.0,)
-        if not any(math.isclose(options["delta"], part * self.delta) for part in shares):
-            yield f"its delta = {self.delta:.6g} is not that of its options, {options['delta']:.6g}"
+        asked: object = options["delta"]
+        if not isinstance(asked, (int, float)):
+            yield f"the delta of its options is not a number: {asked!r:.60}"
+        elif not any(math.isclose(asked, part * self.delta) for part in shares):
+            yield f"its delta = {self.delta:.6g} is not that of its options, {asked:.6g}"
         stated = ["alpha", "largest_group", "weight_bound"]
         stated += ["loss_bound"] if options.get("task") == "regression" else []
         for claim in self.together:

@@ -52,6 +52,7 @@ def test_sections_and_their_places(result):
         "slices",
         "calibration",
         "stability",
+        "words",
         "data",
     ]
     assert keys == [*measured, "assumptions", "bounds", "columns", "split"]

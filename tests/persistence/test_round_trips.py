@@ -8,12 +8,17 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.fixes import parse_version
 from tests.persistence.saved import X2, Y2, table
 from threadpoolctl import threadpool_limits
 
@@ -157,6 +162,36 @@ def test_nearest_neighbours_in_few_dimensions(learner, algorithm, tmp_path):
     np.testing.assert_array_equal(again.kneighbors(X2 + 0.1), model.kneighbors(X2 + 0.1))
     np.testing.assert_array_equal(again.predict(X2 + 0.1), model.predict(X2 + 0.1))
     assert fingerprint_model(again) == fingerprint_model(model)
+
+
+AROUND = {
+    **{
+        f"calibrated by {method}": CalibratedClassifierCV(LinearSVC(), method=method, cv=2)
+        for method in ("sigmoid", "isotonic", "temperature")
+    },
+    **{
+        f"{kind} votes": VotingClassifier(
+            [("line", LogisticRegression()), ("trees", RandomForestClassifier(3)), ("no", "drop")],
+            voting=kind,
+        )
+        for kind in ("hard", "soft")
+    },
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_calibrations_and_votes_around_other_models(name, tmp_path):
+    if "temperature" in name and parse_version(sklearn.__version__) < parse_version("1.8"):
+        pytest.skip("scikit-learn 1.8 brought it")
+    model = clone(AROUND[name]).fit(X2, Y2)
+    again = load(save(model, tmp_path / "model"))
+    method = "predict" if name == "hard votes" else "predict_proba"
+    np.testing.assert_array_equal(getattr(again, method)(X2), getattr(model, method)(X2))
+    if "votes" in name:  # by name, too
+        assert list(again.named_estimators_) == ["line", "trees", "no"]
+        np.testing.assert_array_equal(
+            again.named_estimators_.line.predict(X2), model.named_estimators_.line.predict(X2)
+        )
 
 
 def test_what_stands_beside_the_model(tmp_path):

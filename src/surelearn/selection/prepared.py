@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
 
-from surelearn.selection.preparation import reads_columns_alone
 from surelearn.subject.refitting import take, take_for
 from surelearn.types import Model, RowsLike
 
@@ -47,6 +46,9 @@ def groups_of(models: Mapping[str, Model]) -> dict[str, str]:
     >>> sorted(groups), groups["bayes"] == groups["tree"]
     (['bayes', 'tree'], True)
     """
+    # which loads scikit-learn; `surelearn plan` has no use for it
+    from surelearn.selection.preparation import reads_columns_alone
+
     firsts: dict[str, str] = {}
     for name, model in models.items():
         steps = _steps(model)
