@@ -729,10 +729,10 @@ class _Writer:
         options = self._options(quantity, delta)
         if quantity.than.startswith("constant["):
             options["met"].append(BASELINE_UNSEEN)
-        pair = (f"{quantity.name}.losses", f"{quantity.than}.losses")
+        less, more = f"{quantity.name}.losses", f"{quantity.than}.losses"
         if self.what.better == "higher":  # by how much the mean of the other is smaller
-            pair = pair[::-1]
-        read = dict(zip(("losses", "baseline_losses"), pair, strict=True))
+            less, more = more, less
+        read = {"losses": less, "baseline_losses": more}
         if self.what.weight_bound is not None:
             return self.facts.claim(
                 reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options

@@ -6,6 +6,7 @@ import click
 
 from surelearn.commands import (
     audit,
+    certify,
     gate,
     ledger,
     plan,
@@ -27,7 +28,7 @@ def main() -> None:
     """Machine learning where every fit comes with a certificate."""
 
 
-for module in (audit, gate, predict, watch, verify, ledger, plan, theorems, reproduce):
+for module in (audit, certify, gate, predict, watch, verify, ledger, plan, theorems, reproduce):
     main.add_command(module.command)
 
 if __name__ == "__main__":

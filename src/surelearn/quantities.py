@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from surelearn.measurement import CLIP, MOST_LOG_LOSS, Measurement, bin_names
 
@@ -75,8 +75,8 @@ def quantities(
         table = _of_classes(what, list(slices), against=against, novel=novel)
         return [*table, *_of_metrics(what, list(compared)), *_of_further(what)]
     if what.task == "losses":
-        # a grade that is 0 or 1 is a rate, and called so by itself: "pass rate"
-        rate = what.better == "higher" and what.binary
+        # a rate is called so by itself: "pass rate"
+        rate = what.better == "higher" and (what.binary or what.loss.endswith(" rate"))
         called = what.loss if rate else f"mean {what.loss}"
         span = what.loss_range or (0.0, 1.0)
         table = of_losses(what, called, span, list(slices), against=against, novel=novel)
@@ -143,7 +143,10 @@ def of_losses(
             ]
         )
     if slices:
-        shared = {"quantity": "slice_grade" if grade else "slice_loss", "family": "slice"}
+        shared: dict[str, Any] = {
+            "quantity": "slice_grade" if grade else "slice_loss",
+            "family": "slice",
+        }
         shared |= {"bounds": span, "within": True, "lower": grade}
         table.append(
             [Quantity(name=f"slice[{s}]", label=f"{called} where {s}", **shared) for s in slices]

@@ -108,6 +108,20 @@ def cut(X: RowsLike, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
     return Cuts(tuple(_cut(X, column, bins, fewest) for column in columns))
 
 
+def cut_at(X: RowsLike, column: str, edges: Sequence[float]) -> Cuts:
+    """The ranges of a number between stated edges that some row has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cut_at(np.array([[10.0], [70.0]]), 0, [30.0, 60.0]).cuts[0].names
+    ('0 ≤ 30', '0 > 60')
+    """
+    named = {f"{edge:.12g}": float(f"{edge:.12g}") for edge in sorted(edges)}
+    masks = _ranges(_column(X, column).astype(float), column, named)
+    return Cuts((Cut(column, named, tuple(name for name, mask in masks.items() if mask.any())),))
+
+
 def choose_slices(
     X: pd.DataFrame,
     losses: Array | None,

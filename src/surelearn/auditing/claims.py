@@ -130,7 +130,7 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
     learner = own_certificate(fitted.model, fitted.selection, about.dropped)
     if about.including is None:
         made = certify(fitted.model, X, y, **more, **shared)
-        return _written(made, learner, withheld, names)
+        return of_page(made, learner, withheld, names)
     # Two models share the headline's half of δ: a quarter each, and the other half for the other
     # claims of the first.
     delta = options.delta
@@ -139,7 +139,7 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
         about.including.model, *about.rows_of(about.including), **{**shared, "delta": delta / 2}
     )
     second = _second(other, delta / 4, about.dropped)
-    return _written(replace(made, delta=delta), learner, withheld, names, (second, other.facts))
+    return of_page(replace(made, delta=delta), learner, withheld, names, (second, other.facts))
 
 
 def certify_rows(
@@ -156,7 +156,7 @@ def certify_rows(
     if task == "classification":
         more = {**more, "metrics": ALWAYS_CLAIMED}
     made = certify(model, X, y, task=task, **more, **asked_of(options, task))
-    return _written(made, own_certificate(model, None), withheld, {})
+    return of_page(made, own_certificate(model, None), withheld, {})
 
 
 def own_certificate(
@@ -273,15 +273,18 @@ def _slices(about: Certified, options: Options) -> Any:
     return choose_slices(X, fitted.selection.losses, kinds, options.slices, fewest=FEWEST)
 
 
-def _written(
+def of_page(
     made: Certificate,
-    learner: Certificate | Lacking,
+    learner: Certificate | Lacking | None,
     withheld: Withholding,
     names: Mapping[str, str],
     second: tuple[Claim, Facts] | None = None,
 ) -> Certificate:
     """The page's certificate from the claims of `certify`: with what stands beside them, less
     what may not be claimed.
+
+    ``learner`` is what its learner guarantees from the rows it was fitted on, or why that is void;
+    None where no learner is known.
     """
     claims, facts = list(made.claims), _with(made.facts, names)
     if second is not None:
@@ -348,14 +351,16 @@ def _without_raised(lacking: Iterable[Lacking], raised: Lacking | None) -> list[
     )
 
 
-def _beside(made: Certificate, learner: Certificate | Lacking) -> tuple[list[Claim], list[Lacking]]:
+def _beside(
+    made: Certificate, learner: Certificate | Lacking | None
+) -> tuple[list[Claim], list[Lacking]]:
     """Other bounds on the error, each alone at the δ of the page's, and bounds from the fit rows,
     or why there are none.
-
-    ``learner`` is what its learner guarantees from the rows it was fitted on, or why that is void.
     """
     risk = next((claim for claim in made.together if claim.quantity == "risk"), None)
     claims = [] if risk is None else _others(made.facts, risk)
+    if learner is None:
+        return claims, []
     if not isinstance(learner, Lacking):
         absent = [
             replace(item, what=from_fit_rows(item.what), label=f"{item.label} from the fit rows")

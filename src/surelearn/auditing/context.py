@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from surelearn.subject import Task
 from surelearn.subject.refitting import take
 from surelearn.types import AnyArray
 
+if TYPE_CHECKING:
+    from surelearn.auditing.answers.units import Units
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Context:
@@ -29,12 +32,13 @@ class Context:
     ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of
     ``X`` is a certify row, and ``seen`` has the rows that it was fitted on, if its user gave them.
     ``compared`` says which certify rows are like those that it was fitted on. ``looked_in`` are the
-    ledgers; None: none is kept.
+    ledgers; None: none is kept. ``answers`` are there where somebody wrote them down, and no model
+    is at hand.
     """
 
     title: str
     target: str
-    task: Task
+    task: Task | Literal["losses"]
     X: Any
     y: Any
     groups: Any
@@ -59,6 +63,7 @@ class Context:
     unlabelled_compared: bool = False
     left_out: tuple[str, ...] = ()
     not_installed: tuple[tuple[str, str], ...] = ()
+    answers: Units | None = None
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:
@@ -76,6 +81,11 @@ class Context:
         elif self.groups is not None:
             why = "rows belong together in groups"
         return None if why is None else Lacking("claim about new rows", why)
+
+    @property
+    def predicts(self) -> Task:
+        """What the model predicts; of grades nothing does, and no section about models is asked."""
+        return "regression" if self.task == "losses" else self.task
 
     @property
     def trained(self) -> bool:

@@ -27,12 +27,14 @@ class Headline:
         least gain)
     baseline : how large the other's is, at least
     miss : what a missed positive costs, if the claim is about the mean cost
+    against : the column of the other's answers, where they were recorded
     """
 
     claim: Claim
     gain: Claim | None
     baseline: Claim | None
     miss: float | None
+    against: str | None = None
 
     @classmethod
     def of(cls, certificate: Certificate) -> Headline | None:
@@ -45,7 +47,9 @@ class Headline:
             worst(c for c in certificate.together if c.quantity == quantity)
             for quantity in ("gain", "baseline_cost" if by_cost else "baseline_risk")
         )
-        return cls(claim, gain, baseline, certificate.facts.options["cost"] if by_cost else None)
+        options = certificate.facts.options
+        miss = options["cost"] if by_cost else None
+        return cls(claim, gain, baseline, miss, options.get("against"))
 
     @property
     def improvement(self) -> float | None:
@@ -79,7 +83,7 @@ class Headline:
         """What is compared with, in words."""
         answer = None if self.baseline is None else self.baseline.about("constant")
         if self.baseline is None or answer is None:
-            return "the other model"
+            return "the other model" if self.against is None else quoted(self.against)
         return (
             "any constant answer" if self.baseline.family else f"always answering {quoted(answer)}"
         )

@@ -31,12 +31,14 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     _, y = context.rows("train" if context.trained else "certify")
     labels, counts = np.unique(y, return_counts=True)
     seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    most = RARE * len(y) / max(len(context.labels), 1)
+    # a word that is answered and is no label has no rows that could be missed
+    labels = context.labels if context.answers is None else context.classes
+    most = RARE * len(y) / max(len(labels), 1)
     bounds = {
         c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
     }
     found: list[tuple[float, str, str]] = []
-    for label in context.labels:
+    for label in labels:
         if seen.get(label, 0) >= most:
             continue
         claim = bounds.get(str(label))

@@ -42,10 +42,10 @@ def _first_that_applies(context: Context) -> Verdict:
         verdict = _regression(context)
     else:
         verdict = _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
-    return replace(verdict, sentence=verdict.sentence + novelty.sentence(context) + _later(context))
+    return replace(verdict, sentence=verdict.sentence + novelty.sentence(context) + later(context))
 
 
-def _later(context: Context) -> str:
+def later(context: Context) -> str:
     """What a later look at the same rows rests on: the model may have been changed because of
     an earlier one.
     """

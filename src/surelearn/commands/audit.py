@@ -188,18 +188,20 @@ Examples:
 def command(source: str | None, **given: Any) -> None:
     """Audit a table: fit, select, certify, and write one page that a person can sign."""
     with no_exit("the model"):
-        code = _audit(source, reproduce=_command(click.get_current_context()), **given)
+        code = _audit(source, reproduce=command_line(click.get_current_context()), **given)
     sys.exit(code)
 
 
-_NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats", "dry_run")
+_NOT_ON_THE_PAGE = (
+    "jobs", "quiet", "out", "ledger", "max_risk", "at_least", "formats", "dry_run",
+)  # fmt: skip
 
 
-def _command(context: click.Context) -> str:
+def command_line(context: click.Context) -> str:
     """The command that gives this page again: what was asked, without where it goes and how it
     runs.
     """
-    words = ["surelearn", "audit"]
+    words = ["surelearn", str(context.command.name)]
     for parameter in context.command.params:
         value = context.params[parameter.name or ""]
         if (
@@ -209,6 +211,9 @@ def _command(context: click.Context) -> str:
         ):
             continue
         name = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+        if isinstance(parameter.nargs, int) and parameter.nargs > 1:  # one option of several words
+            words += [*name, *map(str, value)]
+            continue
         for item in value if isinstance(value, tuple) else (value,):
             words += (
                 parameter.secondary_opts[:1]
@@ -255,7 +260,7 @@ def _audit(
     for line in _table_lines(table, reading["target"], table.y, show_rows=options.show_rows):
         tell(line)
     identities = (_identity(*one) for one in ((models, candidates), (against, rival)))
-    page = EarlyPage(out, formats, partial(_say_verdict, quiet=quiet), tell)
+    page = EarlyPage(out, formats, partial(say_verdict, quiet=quiet), tell)
     with journal_beside(out, _run_key(table, options, given["keep"], *identities)) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
@@ -275,12 +280,13 @@ def _audit(
             raise
         paths = page.finish(result)
         journal.delete()
-    for line in () if quiet else _result_lines(result, paths):
+    for line in () if quiet else result_lines(result, paths):
         say(line)
-    return _check(result, max_risk, tell)
+    return check_risk(result, max_risk, tell)
 
 
-def _say_verdict(result: Audit, *, quiet: bool) -> None:
+def say_verdict(result: Audit, *, quiet: bool) -> None:
+    """Print the verdict, and beside it what is guaranteed."""
     for line in [result.verdict.text] if quiet else _verdict_lines(result):
         say(line)
 
@@ -431,7 +437,8 @@ def _verdict_lines(result: Audit) -> Iterator[str]:
             )
 
 
-def _result_lines(result: Audit, paths: dict[str, str]) -> Iterator[str]:
+def result_lines(result: Audit, paths: dict[str, str]) -> Iterator[str]:
+    """What a finished page says beside its verdict, and where it is."""
     proved = [
         [claim for claim in section.claims if not claim.vacuous] for section in result.sections
     ]
@@ -451,7 +458,7 @@ def _result_lines(result: Audit, paths: dict[str, str]) -> Iterator[str]:
     yield "   ".join(f"{what}  {path}" for what, path in paths.items())
 
 
-def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> int:
+def check_risk(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> int:
     """Whether the page guarantees the risk; of a model that was fixed before any page about
     these rows was read.
     """
@@ -468,9 +475,9 @@ def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> 
         )
     elif headline is None:
         failed = f"nothing is guaranteed, so a risk of at most {max_risk:g} is not"
-    elif headline.value > max_risk:
+    elif (risk := 1 - headline.value if headline.relation == ">=" else headline.value) > max_risk:
         what = "mean cost" if headline.quantity == "mean_cost" else "bound"
-        failed = f"the guaranteed {what} {headline.value:.4g} is above --max-risk {max_risk:g}"
+        failed = f"the guaranteed {what} {risk:.4g} is above --max-risk {max_risk:g}"
     else:
         tell(
             f"check: at most {max_risk:g}, for one model that was fixed before any page about these"

@@ -8,6 +8,7 @@ unpickled, and whatever is wrong becomes one `DataError` sentence.
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,16 @@ from surelearn.data.feather import read_feather
 from surelearn.data.frames import Source, plain, to_pandas
 from surelearn.data.json_lines import looks_like_json_lines, read_json_lines
 from surelearn.data.npz import read_npz
-from surelearn.data.opening import BUILT_IN, HEAD, as_utf8, content_of, whole_lines
+from surelearn.data.opening import (
+    BUILT_IN,
+    HEAD,
+    as_utf8,
+    content_of,
+    name_of,
+    opened,
+    rest_of,
+    whole_lines,
+)
 from surelearn.data.parquet import read_parquet
 from surelearn.data.raw import Raw
 
@@ -47,12 +57,20 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 
 
 def load(source: Source | None, *, header: bool | None, labelled: bool = True) -> Raw:
-    """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may
-    lack y if not ``labelled``.
+    """Read whatever ``source`` is: None, a built-in name, a path, a folder of Parquet files,
+    standard input ("-"), or a data frame; an npz may lack y if not ``labelled``.
     """
     source = "breast_cancer" if source is None else source
     if isinstance(source, (str, Path)):
         path = Path(source)
+        if str(source) == "-":
+            with ExitStack() as stack:
+                stream, head = opened(path, stack)
+                name = name_of(path)
+                content = rest_of(name, head, stream)
+            return replace(from_bytes(Path(name), content, header, labelled), path=None)
+        if path.is_dir() and (parts := sorted(path.glob("*.parquet"))):
+            return _folder(path, parts)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))
         return from_bytes(path, content_of(path), header, labelled)
@@ -143,6 +161,19 @@ def from_bytes(path: Path, content: bytes, header: bool | None, labelled: bool) 
 
         return read_libsvm(path, text)
     return read_delimited(path, text, header)
+
+
+def _folder(path: Path, parts: list[Path]) -> Raw:
+    """The rows of all Parquet files of a folder, in the order of their names."""
+    frames = [plain(read_parquet(part.name, content_of(part)), part.name) for part in parts]
+    first = list(frames[0].columns)
+    for part, frame in zip(parts, frames, strict=True):
+        if list(frame.columns) != first:
+            raise DataError(
+                f"{path.name}: {part.name} has other columns than {parts[0].name}: a table in several"
+                " files needs the same columns, in the same order, in each."
+            )
+    return Raw(path.name, path, pd.concat(frames, ignore_index=True))
 
 
 def _built_in(name: str) -> Raw:

@@ -19,7 +19,14 @@ import pandas as pd
 import pandas.util
 
 from surelearn.claim import Finding
-from surelearn.data.columns import Values, is_whole, parse_dates, shown, value_codes
+from surelearn.data.columns import (
+    Values,
+    describe,
+    is_whole,
+    parse_dates,
+    shown,
+    value_codes,
+)
 from surelearn.data.table import Table
 
 Numbers = npt.NDArray[np.float64]
@@ -110,6 +117,30 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
         for column in table.columns
         for finding in _about_column(column.name, column.kind, frame)
     ]
+    said = "columns that name groups by their name or by equal counts", "dates"
+    return Search((*search.found, *named), (*search.looked_for, *said), search.not_looked_for)
+
+
+def search_frame(frame: pd.DataFrame, groups: Values | None = None) -> Search:
+    """Search columns that nobody described, such as those beside the answers in a file.
+
+    Their kinds are read off; with groups, columns are believed to be what the user said.
+    """
+    if not frame.shape[1]:
+        return Search(not_looked_for=("copies and groups (there is no column beside the answers)",))
+    typed = {str(name): describe(str(name), frame[name].to_numpy()) for name in frame.columns}
+    kinds = {name: column.kind for name, (column, _) in typed.items()}
+    features = pd.DataFrame({n: v for n, (c, v) in typed.items() if c.used}, index=frame.index)
+    if features.shape[1]:
+        numeric = [name for name in features.columns if kinds[name] == "number"]
+        texts = [name for name in features.columns if kinds[name] == "text"]
+        search = _search_features(features, numeric, texts, groups)
+    else:
+        search = Search(not_looked_for=("copies (no column beside the answers has contents)",))
+    if groups is not None:
+        return search
+    read = pd.DataFrame({name: values for name, (_, values) in typed.items()}, index=frame.index)
+    named = [f for name, kind in kinds.items() for f in _about_column(name, kind, read)]
     said = "columns that name groups by their name or by equal counts", "dates"
     return Search((*search.found, *named), (*search.looked_for, *said), search.not_looked_for)
 

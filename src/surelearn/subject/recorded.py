@@ -11,9 +11,8 @@ import hashlib
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from surelearn.types import AnyArray, Array
+from surelearn.types import AnyArray, Array, TableRows
 
 _SPAN = 1500.0  # arsinh of the largest number is 710
 
@@ -29,6 +28,7 @@ class RecordedAnswers:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"said": ["cat", "dog"]})
     >>> RecordedAnswers("said", ("cat", "dog"), content_of(rows["said"])).predict(rows).tolist()
     ['cat', 'dog']
@@ -45,9 +45,9 @@ class RecordedAnswers:
     def _estimator_type(self) -> Literal["classifier", "regressor"]:
         return "classifier" if hasattr(self, "classes_") else "regressor"
 
-    def predict(self, X: pd.DataFrame) -> AnyArray:
+    def predict(self, X: TableRows) -> AnyArray:
         """The column's values."""
-        return X[self.column].to_numpy()
+        return np.asarray(X[self.column])
 
     def __repr__(self) -> str:
         return f"answers of column {self.column!r}"
@@ -89,19 +89,19 @@ class RecordedScores(RecordedAnswers):
         self.positive, self.threshold, self.probable = positive, threshold, probable
         self.answer = answer
 
-    def predict(self, X: pd.DataFrame) -> AnyArray:
+    def predict(self, X: TableRows) -> AnyArray:
         """The answers: those of their own column, else what the threshold says."""
         if self.answer is not None:
-            return X[self.answer].to_numpy()
+            return np.asarray(X[self.answer])
         other = next(label for label in self.classes_.tolist() if label != self.positive)
         found = np.where(self.scores(X) >= self.threshold, 1, 0)
         return np.array([other, self.positive], dtype=object)[found]
 
-    def scores(self, X: pd.DataFrame) -> Array:
+    def scores(self, X: TableRows) -> Array:
         """The column's numbers."""
-        return X[self.column].to_numpy(dtype=float)
+        return np.asarray(X[self.column], dtype=float)
 
-    def predict_proba(self, X: pd.DataFrame) -> Array:
+    def predict_proba(self, X: TableRows) -> Array:
         """(n, 2): in the order of the classes."""
         score = self.scores(X)
         if not self.probable:
@@ -113,10 +113,10 @@ class RecordedScores(RecordedAnswers):
         return f"scores of column {self.column!r}, {self.positive!r} from {self.threshold:g} on"
 
 
-def content_of(*columns: pd.Series) -> str:
-    """A hash of the values of columns, in their order."""
+def content_of(*columns: Any) -> str:
+    """A hash of the values of columns, in their order: arrays, or columns of a DataFrame."""
     digest = hashlib.sha256()
     for column in columns:
-        words = "\x1f".join(map(str, column.tolist()))
+        words = "\x1f".join(map(str, np.asarray(column).tolist()))
         digest.update(f"{len(words)}|{words}\n".encode(errors="surrogatepass"))
     return digest.hexdigest()

@@ -11,13 +11,14 @@ from surelearn.report import Chart, Section
 def section(context: Context) -> Section | None:
     """Measured error and bound of every slice."""
     claims = [claim for claim in context.certificate.together if claim.family == "slice"]
-    rare = tuple(filter(None, (_rare(context, column) for column in context.options.slices)))
+    asked = context.options.slices if context.answers is None else ()
+    rare = tuple(filter(None, (_rare(context, column) for column in asked)))
     if not claims:
         return ENTRY.says(notes=rare) if rare else None
     unit = claims[0].unit
     chart = Chart(
         kind="bars",
-        title="Errors by slice, measured and guaranteed",
+        title=f"{_what(context)} by slice, measured and guaranteed",
         data={
             "names": [claim.about("slice") for claim in claims],
             "measured": [claim.measured for claim in claims],
@@ -27,9 +28,15 @@ def section(context: Context) -> Section | None:
     )
     note = (
         "Dots are measured; bars end at the guaranteed bound, which holds for all slices together."
-        " Cut points were fixed on fit rows."
+        + (" Cut points were fixed on fit rows." if context.answers is None else "")
     )
     return ENTRY.says(notes=(note, *rare), charts=(chart,))
+
+
+def _what(context: Context) -> str:
+    if context.answers is None or context.task != "losses":
+        return "Errors"
+    return context.answers.called.capitalize()
 
 
 def _rare(context: Context, column: str) -> str:

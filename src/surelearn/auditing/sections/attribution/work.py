@@ -44,7 +44,9 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     both = as_table(take(X, np.concatenate([rows, list(picked.values())]).astype(int)))
     played = see_through(bare(context.model), both, as_table(background))
     labels = list(context.classes)
-    question = question_of(played, context.task, labels, context.options.positive, context.target)
+    question = question_of(
+        played, context.predicts, labels, context.options.positive, context.target
+    )
     planned = plan_of(played, question, len(picked), len(context.y), context.options.effort)
     if isinstance(planned, Lacking):
         return planned

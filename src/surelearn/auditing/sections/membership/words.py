@@ -116,7 +116,7 @@ def _by_ratio(
         [MembershipEvidence(**result) for result in refits],
         halves[:, position],
         inside,
-        task=context.task,
+        task=context.predicts,
         alpha=ALPHA,
         false_positive_rates=FALSE_ALARMS,
     )

@@ -1,0 +1,214 @@
+"""`audit_answers`: from a file of answers to a certificate and a page about them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.sections import ENTRIES
+from surelearn.auditing.answers.units import Units, read_units
+from surelearn.auditing.answers.verdict import write_verdict
+from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
+from surelearn.auditing.context import Context
+from surelearn.auditing.looks import describe_look, open_ledger
+from surelearn.auditing.options import OptionError, Options
+from surelearn.auditing.pages import document, looked
+from surelearn.certificate import Certificate
+from surelearn.certification import certify
+from surelearn.data.frames import Source
+from surelearn.data.independence import search_frame
+from surelearn.fingerprint import fixed_models
+from surelearn.jobs import Runner
+from surelearn.jobs.threads import limits
+from surelearn.lacking import Lacking
+from surelearn.report import Audit
+from surelearn.selection.ledger import LedgerArgument
+
+# of `Options`, those that answers have
+ASKED = (
+    "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
+    "show_rows", "independent",
+)  # fmt: skip
+OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
+
+
+def audit_answers(
+    source: Source | None,
+    *,
+    ledger: LedgerArgument = None,
+    runner: Runner | None = None,
+    **given: Any,
+) -> Audit:
+    """Certify answers that somebody wrote down, beside what is right or how they were judged.
+
+    Parameters
+    ----------
+    source : a file, or a data frame, with one row per unit
+    ledger, runner : as in `surelearn.audit`
+    **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
+        ``positive``, ``cost``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
+        ``independent``, ``show_rows``, ``skip`` as in `surelearn.audit`
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judged = pd.DataFrame({"passed": [True] * 96 + [False] * 4})
+    >>> audit_answers(judged, passed="passed", ledger=False).verdict.text
+    'On new rows like these, the pass rate is at least 91.0% (95% confidence).'
+    """
+    roles, options = roles_and_options(given)
+    units = read_units(source, roles, options.positive)
+    return audit_units(units, roles, options, ledger, runner or Runner())
+
+
+def roles_and_options(given: Mapping[str, Any]) -> tuple[Roles, Options]:
+    """What the columns are, and what is asked; an unknown name is refused with a near one."""
+    known = [field.name for field in fields(Roles)]
+    if unknown := [name for name in given if name not in (*known, *ASKED)]:
+        near = difflib.get_close_matches(unknown[0], [*known, *ASKED], n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}?" if near else f"it is none of {', '.join(known)}"
+        raise OptionError(lambda name: f"{name} is no option of answers: {hint}", unknown[0])
+    roles = Roles(**{name: given[name] for name in known if name in given})
+    asked = {name: given[name] for name in ASKED if name in given}
+    if asked.get("positive") is not None:
+        asked["positive"] = str(asked["positive"])
+    options = Options(**asked)
+    if roles.score is not None and options.positive is None:
+        raise OptionError(
+            lambda s, p: f"{s} needs {p}, the class whose score it is", "score", "positive"
+        )
+    return roles, replace(options, slices=roles.slices)
+
+
+@limits.one_thread()
+def audit_units(
+    units: Units, roles: Roles, options: Options, ledger: LedgerArgument, runner: Runner
+) -> Audit:
+    """Certify units that were read, and write the document about them."""
+    book = open_ledger(ledger, units.path)
+    search = search_frame(units.beside, units.groups)
+    contradicted = () if options.independent else search.found
+    rivals = [] if units.rival is None else [units.rival]
+    with fixed_models(units.model, *rivals):
+        look = describe_look(
+            [(units.model, units.X)],
+            units.rival,
+            units.y,
+            units.groups,
+            options,
+            name=units.name,
+            target=units.target,
+            more=(repr(sorted(roles.to_dict().items())),),
+        )
+        if units.bounds is not None and units.task == "losses" and roles.grade is not None:
+            look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
+        make = partial(certify_units, units, roles)
+        certificate, turn = looked(book, look, units.known, options, contradicted, make)
+        context = Context(
+            title=units.name,
+            target=units.target,
+            task=units.task,
+            X=units.X,
+            y=units.y,
+            groups=units.groups,
+            columns=(),
+            findings=(*units.findings, *search.found),
+            split=None,
+            selection=None,
+            model=units.model,
+            certificate=certificate,
+            options=options,
+            runner=runner,
+            turn=turn,
+            group_name=roles.group or "group",
+            looked_in=None if book is None else book.paths,
+            search=search,
+            answers=units,
+        )
+        return document(
+            context,
+            units.beside.shape[1],
+            {"answers": roles.to_dict()},
+            entries=ENTRIES,
+            say=write_verdict,
+            keep_model=False,
+        )
+
+
+def certify_units(
+    units: Units, roles: Roles, options: Options, withheld: Withholding
+) -> Certificate:
+    """The claims about answers, on one δ."""
+    shared: dict[str, Any] = {
+        "groups": units.groups,
+        "slices": units.slices,
+        "weights": units.weights,
+        "weight_bound": None if units.weights is None else roles.weight_bound,
+        "largest_group": options.largest_group,
+        "delta": options.delta,
+    }
+    if units.task == "classification":
+        made = certify(
+            units.model,
+            units.X,
+            units.y,
+            task="classification",
+            classes=list(units.classes),
+            unseen=list(units.unseen),
+            positive=options.positive,
+            cost=options.cost,
+            baseline=units.rival,
+            metrics=_metrics(units, roles),
+            further=units.further,
+            **shared,
+        )
+    elif units.task == "regression":
+        made = certify(
+            units.model,
+            units.X,
+            units.y,
+            task="regression",
+            baseline=units.rival,
+            alpha=options.alpha,
+            loss=options.loss,
+            loss_bound=options.loss_bound,
+            **{**shared, "slices": None if options.loss_bound is None else units.slices},
+        )
+    else:
+        made = certify(
+            units.model,
+            units.X,
+            losses=units.grades,
+            baseline_losses=units.baseline_grades,
+            loss=units.called,
+            loss_range=units.bounds,
+            better="higher",
+            further=units.further,
+            **shared,
+        )
+    names = {"target": units.target, "prediction": _answered(roles)}
+    names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}
+    if withheld.raised is not None and units.task == "losses":
+        absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]
+        made = replace(made, claims=(), lacking=(*made.lacking, *absent))
+    return of_page(made, None, withheld, names)
+
+
+def _metrics(units: Units, roles: Roles) -> tuple[str, ...]:
+    """The metrics that are claimed of labels: of scores those that their kind allows."""
+    sliced = ("differences",) if units.slices is not None else ()
+    ranked = roles.score is not None and not units.probable
+    return (*(OF_RANKS if ranked else ALWAYS_CLAIMED), *sliced)
+
+
+def _answered(roles: Roles) -> str:
+    """The column that answers stand in."""
+    return next(
+        name
+        for name in (*roles.answer, roles.score, roles.passed, roles.grade, roles.winner)
+        if name
+    )

@@ -1,0 +1,195 @@
+"""`surelearn certify`: guarantees for answers that somebody wrote down."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from surelearn import files
+from surelearn.commands.audit import check_risk, command_line, result_lines, say_verdict
+from surelearn.commands.early import EarlyPage
+from surelearn.commands.out import check_out
+from surelearn.terminal import ctrl_c, say, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surelearn.auditing.answers import Units
+
+EXAMPLES = """
+\b
+Examples:
+  surelearn certify answers.csv --truth label --answer predicted
+  surelearn certify scored.csv --truth label --score p_cancer --positive cancer
+  surelearn certify evals.jsonl --pass passed --group conversation --slice topic
+  surelearn certify evals.jsonl --grade score --loss-range 0 1
+  surelearn certify ab.csv --truth label --answer new --against old
+  surelearn certify duels.csv --winner winner --ours new
+  surelearn certify forecasts.csv --truth y --answer yhat --loss-bound 50
+  surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
+  surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
+"""
+
+
+@click.command("certify", epilog=EXAMPLES)
+@click.argument("source")
+@click.option("--truth", multiple=True, metavar="COLUMN",
+              help="What is right; several columns: of several raters, whose majority counts.")  # fmt: skip
+@click.option("--answer", multiple=True, metavar="COLUMN",
+              help="The answers; several columns: the first guess, the second, …")  # fmt: skip
+@click.option("--score", metavar="COLUMN", help="Probability, or any score, of --positive.")
+@click.option("--threshold", type=float, help="Answer --positive from this score on (default 0.5).")
+@click.option("--positive", metavar="CLASS", help="The class that matters.")
+@click.option("--pass", "passed", metavar="COLUMN", help="Whether each row passed.")
+@click.option("--grade", metavar="COLUMN", help="A number for each row; higher is better.")
+@click.option("--loss-range", type=float, nargs=2, metavar="LEAST MOST",
+              help="The least and the largest --grade that there can be.")  # fmt: skip
+@click.option("--winner", metavar="COLUMN", help="Who won each duel.")
+@click.option("--ours", metavar="NAME", help="Which --winner is ours.")
+@click.option("--tie", "ties", multiple=True, metavar="WORD",
+              help="Words for a tie, which counts half (default: tie, draw, both, equal).")  # fmt: skip
+@click.option("--against", metavar="COLUMN", help="Other answers to the same rows: is ours better?")
+@click.option("--separator", metavar="TEXT", help="Splits several labels in one cell, such as ';'.")
+@click.option("--group", metavar="COLUMN",
+              help="Rows with the same value belong together, such as one conversation.")  # fmt: skip
+@click.option("--largest-group", type=int, metavar="ROWS",
+              help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN",
+              help="Report the values of a column, or of a number the ranges in age:30,60.")  # fmt: skip
+@click.option("--weight", metavar="COLUMN", help="w = 1/(N·q) of rows drawn with probabilities q, with replacement,"
+              " from a file of N rows: the claim is then about that file.")  # fmt: skip
+@click.option("--weight-bound", type=float, metavar="W", help="No --weight is larger, as stated.")
+@click.option("--drop", multiple=True, metavar="COLUMN",
+              help="A column that comes from the model, or says nothing (repeatable).")  # fmt: skip
+@click.option("--header/--no-header", default=None, help="Whether the first line holds names.")
+@click.option("--task", type=click.Choice(["classification", "regression"]),
+              help="If the truth's kind is misread.")  # fmt: skip
+@click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1.")
+@click.option("--alpha", type=float, default=0.1, show_default=True,
+              help="Numbers: share that an interval may miss.")  # fmt: skip
+@click.option("--loss-bound", type=float,
+              help="Numbers: the absolute error is never larger; its mean is then guaranteed.")  # fmt: skip
+@click.option("--independent", is_flag=True,
+              help="Vouch that rows are independent draws where the file contradicts it.")  # fmt: skip
+@click.option("--show-rows", is_flag=True, help="Print values of single rows on the page.")
+@click.option("--delta", type=float, default=0.05, show_default=True,
+              help="The page may be wrong with this probability.")  # fmt: skip
+@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path),
+              help="Where uses of these rows are recorded.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-certify"), show_default=True,
+              help="Folder for the page, the numbers and the certificate.")  # fmt: skip
+@click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"],
+              show_default=True)  # fmt: skip
+@click.option("--max-risk", type=float, help="A check: exit with 1 unless at most this share of errors (failures, lost"
+              " duels), or with --cost this mean cost, is guaranteed.")  # fmt: skip
+@click.option("--at-least", type=float, help="A check: exit with 1 unless a pass rate, mean grade or win rate of this is"
+              " guaranteed.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="Print the verdict only.")
+def command(source: str, **given: Any) -> None:
+    """Certify answers: of a vendor, a language model, another team. No model is needed."""
+    sys.exit(_certify(source, command_line(click.get_current_context()), **given))
+
+
+def _certify(
+    source: str,
+    reproduce: str,
+    *,
+    ledger: Path | None,
+    out: Path,
+    formats: tuple[str, ...],
+    max_risk: float | None,
+    at_least: float | None,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    from surelearn.auditing.answers import audit_units, read_units, roles_and_options
+    from surelearn.auditing.looks import open_ledger
+    from surelearn.auditing.options import OptionError
+    from surelearn.jobs import Runner, rich_progress
+
+    flags = {str(p.name): p.opts[0] for p in click.get_current_context().command.params}
+    stated = {name: value for name, value in given.items() if value not in (None, ())}
+    try:
+        roles, options = roles_and_options(stated)
+    except OptionError as error:
+        raise ValueError(error.in_terms_of(flags)) from None
+    _check_goals(max_risk, at_least, roles.kind)
+    check_out(out)
+    if ledger is not None:
+        files.check_regular(ledger, f"--ledger {ledger}")
+    units = read_units(source, roles, options.positive)
+    open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
+    tell = (lambda line: None) if quiet else say  # noqa: ARG005
+    for line in _units_lines(units):
+        tell(line)
+    page = EarlyPage(out, formats, partial(say_verdict, quiet=quiet), tell)
+    runner = Runner(
+        n_jobs=1,
+        progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+        say=tell,
+        command=reproduce,
+        early=page,
+    )
+    ctrl_c.under_way = True
+    result = audit_units(units, roles, options, ledger, runner)
+    paths = page.finish(result)
+    for line in () if quiet else result_lines(result, paths):
+        say(line)
+    if at_least is not None:
+        return _check_grade(result, at_least, tell)
+    return check_risk(result, max_risk, tell)
+
+
+def _check_goals(max_risk: float | None, at_least: float | None, kind: str) -> None:
+    """Refuse a check that is about something else."""
+    judged = kind in ("passes", "grades", "duels")
+    if max_risk is not None and at_least is not None:
+        raise ValueError("--max-risk and --at-least are two ways to say one thing: leave out one")
+    if max_risk is not None and not max_risk >= 0:
+        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
+    if at_least is not None and not judged:
+        raise ValueError(
+            "--at-least goes with --pass, --grade or --winner; of errors say --max-risk"
+        )
+    if max_risk is not None and kind == "grades":
+        raise ValueError("--max-risk is about errors: of a mean grade say --at-least")
+
+
+def _check_grade(result: Any, at_least: float, tell: Any) -> int:
+    """Whether a grade is guaranteed."""
+    headline = next(iter(result.certificate.together), None)
+    if headline is None or result.verdict.kind == "no verdict":
+        failed = f"nothing is guaranteed, so {at_least:g} is not"
+    elif headline.value < at_least:
+        failed = f"the guaranteed bound {headline.value:.4g} is below --at-least {at_least:g}"
+    else:
+        tell(
+            f"check: at least {at_least:g}, for answers that were fixed before any page about these"
+            " rows was read"
+        )
+        return 0
+    click.echo(f"check: {failed}", err=True)
+    return 1
+
+
+def _units_lines(units: Units) -> Iterator[str]:
+    """What was read."""
+    import numpy as np
+
+    rows = f"{len(units.y):,} rows"
+    if units.groups is not None:
+        rows += f" of {len(set(units.groups.tolist())):,} groups"
+    if units.task == "classification":
+        labels, counts = np.unique(np.asarray(units.y, dtype=str), return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:6]
+        told = ", ".join(f"{shorten(labels[i])}: {counts[i]:,}" for i in order)
+        more = ", …" if labels.size > 6 else ""
+        yield f"{units.name}  {rows}, truth {shorten(units.target)} ({told}{more})"
+    else:
+        yield f"{units.name}  {rows}, {shorten(units.target)}"
+    for finding in units.findings:
+        yield f"  {shorten(finding.text, 300)} ({finding.code})"
