@@ -63,6 +63,8 @@ Examples:
 @click.option("--weight", metavar="COLUMN", help="w = 1/(N·q) of rows drawn with probabilities q, with replacement,"
               " from a file of N rows: the claim is then about that file.")  # fmt: skip
 @click.option("--weight-bound", type=float, metavar="W", help="No --weight is larger, as stated.")
+@click.option("--coin", is_flag=True, help="All rows are given, each labeled with probability 1/--weight by its own coin:"
+              " the claim is about new rows.")  # fmt: skip
 @click.option("--drop", multiple=True, metavar="COLUMN",
               help="A column that comes from the model, or says nothing (repeatable).")  # fmt: skip
 @click.option("--header/--no-header", default=None, help="Whether the first line holds names.")

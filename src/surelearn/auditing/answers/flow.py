@@ -10,7 +10,7 @@ from typing import Any
 
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
-from surelearn.auditing.answers.units import Units, read_units
+from surelearn.auditing.answers.units import NO_LABEL, Kind, Units, read_units
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
 from surelearn.auditing.context import Context
@@ -33,6 +33,8 @@ ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
     "show_rows", "independent",
 )  # fmt: skip
+_DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·q) say"
+_COINS = "rows like these, each labeled by its own coin"
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
 
 
@@ -143,59 +145,57 @@ def certify_units(
     units: Units, roles: Roles, options: Options, withheld: Withholding
 ) -> Certificate:
     """The claims about answers, on one δ."""
-    shared: dict[str, Any] = {
-        "groups": units.groups,
-        "slices": units.slices,
-        "weights": units.weights,
-        "weight_bound": None if units.weights is None else roles.weight_bound,
-        "largest_group": options.largest_group,
-        "delta": options.delta,
-    }
+    columns = units.columns
+    if units.task == "regression" and options.loss_bound is None:
+        columns = {**columns, "slices": None}  # nothing is averaged, in slices neither
+    more: dict[str, Any] = {}
     if units.task == "classification":
-        made = certify(
-            units.model,
-            units.X,
-            units.y,
-            task="classification",
-            classes=list(units.classes),
-            unseen=list(units.unseen),
-            positive=options.positive,
-            cost=options.cost,
-            baseline=units.rival,
-            metrics=_metrics(units, roles),
-            further=units.further,
-            **shared,
-        )
-    elif units.task == "regression":
-        made = certify(
-            units.model,
-            units.X,
-            units.y,
-            task="regression",
-            baseline=units.rival,
-            alpha=options.alpha,
-            loss=options.loss,
-            loss_bound=options.loss_bound,
-            **{**shared, "slices": None if options.loss_bound is None else units.slices},
-        )
-    else:
-        made = certify(
-            units.model,
-            units.X,
-            losses=units.grades,
-            baseline_losses=units.baseline_grades,
-            loss=units.called,
-            loss_range=units.bounds,
-            better="higher",
-            further=units.further,
-            **shared,
-        )
+        more = {"classes": list(units.classes), "unseen": list(units.unseen)}
+        more |= {"metrics": _metrics(units, roles)}
+    elif units.task == "losses":
+        more = {"loss": units.called}
+    asked = asked_of_answers(units.task, roles, options)
+    made = certify(units.model, units.X, units.truth, **columns, **asked, **more)
+    if roles.weight is not None:
+        population = _COINS if roles.coin else _DRAWN
+        claims = [
+            replace(claim, covers=replace(claim.covers, population=population))
+            for claim in made.claims
+        ]
+        made = replace(made, claims=tuple(claims))
+    if units.drawn and NO_LABEL in units.unseen:
+        made = _less_of_unlabeled(made)
     names = {"target": units.target, "prediction": _answered(roles)}
     names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}
     if withheld.raised is not None and units.task == "losses":
         absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]
         made = replace(made, claims=(), lacking=(*made.lacking, *absent))
     return of_page(made, None, withheld, names)
+
+
+def _less_of_unlabeled(made: Certificate) -> Certificate:
+    """Only the claims for which a drawn row without a label counts as the worst that it can be."""
+    kept = [claim for claim in made.claims if claim.quantity in ("risk", "slice_risk", "precision")]
+    why = "some rows that were drawn have no label, and what they are is not known"
+    absent = [
+        Lacking(claim.quantity, f"{claim.label}: {why}", claim.theorem)
+        for claim in made.claims
+        if claim not in kept
+    ]
+    return replace(made, claims=tuple(kept), lacking=(*made.lacking, *absent))
+
+
+def asked_of_answers(task: Kind, roles: Roles, options: Options) -> dict[str, Any]:
+    """What `certify` is given of the options, whatever the rows are."""
+    asked: dict[str, Any] = {"delta": options.delta, "largest_group": options.largest_group}
+    if roles.weight is not None:
+        asked["weight_bound"] = roles.weight_bound
+    if task == "classification":
+        return {**asked, "task": task, "positive": options.positive, "cost": options.cost}
+    if task == "losses":
+        return {**asked, "loss_range": roles.loss_range or (0.0, 1.0), "better": "higher"}
+    numbers = {name: getattr(options, name) for name in ("alpha", "loss", "loss_bound")}
+    return {**asked, "task": task, **numbers}
 
 
 def _metrics(units: Units, roles: Roles) -> tuple[str, ...]:

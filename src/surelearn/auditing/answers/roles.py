@@ -33,6 +33,7 @@ class Roles:
     slices : columns whose values are subpopulations to report; "age:30,60" cuts a number
     weight, weight_bound : w = 1/(N·q) of rows that were drawn with probabilities q from N, and what
         no weight exceeds, as stated
+    coin : instead, all rows are given, and each was labeled with probability 1/w by its own coin
     drop : columns that come from the model, or say nothing: they do not tell which rows these are
     header : whether the first line of a text table holds the names
     task : "classification" or "regression", where the truth's kind is misread
@@ -54,6 +55,7 @@ class Roles:
     slices: tuple[str, ...] = ()
     weight: str | None = None
     weight_bound: float | None = None
+    coin: bool = False
     drop: tuple[str, ...] = ()
     header: bool | None = None
     task: Literal["classification", "regression"] | None = None
@@ -122,6 +124,8 @@ class Roles:
         for name, there, other in goes:
             if getattr(self, name) is not None and not there:
                 raise OptionError(lambda n, o: f"{n} goes with {o}", name, other)
+        if self.coin and self.weight is None:
+            raise OptionError(lambda c, w: f"{c} goes with {w}", "coin", "weight")
         needs = (("winner", "ours"), ("weight", "weight_bound"), ("grade", "loss_range"))
         why = {
             "ours": "whose wins are counted",

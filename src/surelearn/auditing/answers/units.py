@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,12 +33,14 @@ from surelearn.plain import printable
 from surelearn.selection.ledger import Known
 from surelearn.selection.sketch import sketch
 from surelearn.slicing import Cuts, cut, cut_at
+from surelearn.subject import Task
 from surelearn.subject.recorded import RecordedAnswers, RecordedScores, content_of
 from surelearn.types import AnyArray, Array, Bools
 
 NO_ANSWER, NO_LABEL, NO_MAJORITY = "(no answer)", "(no label)", "(no majority)"
 PASSED = {"true", "1", "yes", "y", "pass", "passed", "ok", "success", "correct"}
 FAILED = {"false", "0", "no", "n", "fail", "failed", "error", "failure", "incorrect", "wrong"}
+Kind: TypeAlias = Task | Literal["losses"]
 FEW_NUMBERS = 20  # values of a column of whole numbers that are taken for categories
 LONGEST_NAME = 40
 
@@ -57,6 +59,7 @@ class Units:
     grades, baseline_grades : of a task "losses": higher is better
     called, bounds : what a grade is, and its stated range
     groups, weights : one per row, or None
+    drawn : whether the weights are those of rows that were drawn from a file
     classes, unseen : the labels that the truth has; other words among the answers, and rows without
         a label
     probable : whether a score is a probability
@@ -67,7 +70,7 @@ class Units:
     name: str
     path: Path | None
     target: str
-    task: Literal["classification", "regression", "losses"]
+    task: Kind
     X: pd.DataFrame
     y: Any
     model: RecordedAnswers
@@ -78,6 +81,7 @@ class Units:
     bounds: tuple[float, float] | None = None
     groups: Any = None
     weights: Any = None
+    drawn: bool = False
     classes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     probable: bool = True
@@ -86,6 +90,24 @@ class Units:
     findings: tuple[Finding, ...] = ()
     beside: pd.DataFrame = field(default_factory=pd.DataFrame)
     known: Known = field(default_factory=Known)
+
+    @property
+    def truth(self) -> Any:
+        """What answers are compared with; None of units that were judged."""
+        return None if self.task == "losses" else self.y
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What `certify` and `Certificate.verify` are given beside the model and its rows."""
+        given = {
+            "groups": self.groups,
+            "slices": self.slices,
+            "weights": self.weights,
+            "further": self.further,
+        }
+        if self.task == "losses":
+            return {**given, "losses": self.grades, "baseline_losses": self.baseline_grades}
+        return {**given, "baseline": self.rival}
 
 
 def read_units(source: Source | None, roles: Roles, positive: object = None) -> Units:
@@ -177,7 +199,9 @@ class _Reader:
         lost = int((~labeled).sum())
         if not lost:
             return
-        if self.roles.weight is not None:
+        if self.roles.coin:
+            text = f"{lost:,} of {labeled.size:,} rows were not labeled, by their coins: they have weight 0."
+        elif self.roles.weight is not None:
             text = f"{lost:,} of {labeled.size:,} rows that were drawn have no label: each counts as wrong."
         else:
             text = f"{lost:,} of {labeled.size:,} rows have no label and were left out."
@@ -461,7 +485,9 @@ class _Reader:
         elif roles.winner is not None:
             called = "win rate"
         grades = self._graded(name, bounds)
-        other = None if roles.against is None else self._graded(roles.against, bounds)
+        other = None
+        if roles.against is not None:  # what is missing there must not speak for ours
+            other = self._graded(roles.against, bounds, missing_as=bounds[1])
         X = pd.DataFrame({name: grades.astype(float)}, index=self.frame.index)
         model = RecordedAnswers(name, None, content_of(X[name]))
         units = self._made("losses", X, grades, model, None)
@@ -475,16 +501,24 @@ class _Reader:
             )
         return low, high
 
-    def _graded(self, name: str, bounds: tuple[float, float]) -> AnyArray:
-        """One grade per row, higher is better; what is missing is the worst."""
+    def _graded(
+        self, name: str, bounds: tuple[float, float], missing_as: float | None = None
+    ) -> AnyArray:
+        """One grade per row, higher is better; what is missing is the worst, if not said
+        otherwise.
+        """
         values = self.frame[name].to_numpy()
         missing = pd.isna(values)
         if missing.all():
             raise DataError(f"{self.raw.name}, column {shown(name)} has no values: name another.")
-        if lost := int(missing.sum()):
-            worst = {"passes": "as failed", "duels": "as lost"}.get(
-                self.roles.kind, f"as {bounds[0]:g}"
-            )
+        lost = int(missing.sum())
+        if lost and self.roles.coin:
+            self._keep_labeled(~missing)
+        elif lost:
+            filled = bounds[0] if missing_as is None else missing_as
+            words = {"passes": ("as failed", "as passed"), "duels": ("as lost", "")}
+            ranked = words.get(self.roles.kind, (f"as {bounds[0]:g}", f"as {bounds[1]:g}"))
+            worst = ranked[filled == bounds[1]]
             self._notice(
                 "SL120",
                 f"{lost:,} of {len(values):,} rows have nothing in column {shown(name)}: each counts {worst}.",
@@ -492,14 +526,17 @@ class _Reader:
                 column=name,
             )
         if self.roles.kind == "passes":
-            return self._passed(name, values, missing)
+            passed = self._passed(name, values, missing)
+            return passed | missing if missing_as else passed
         if self.roles.kind == "duels":
             return self._won(name, values, missing)
         if values.dtype.kind not in "iufb":
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} holds words: a grade is a number."
             )
-        return np.where(missing, bounds[0], values.astype(float))
+        return np.where(
+            missing, bounds[0] if missing_as is None else missing_as, values.astype(float)
+        )
 
     def _passed(self, name: str, values: Values, missing: Bools) -> AnyArray:
         words = _words(self.raw.name, name, values)
@@ -539,7 +576,7 @@ class _Reader:
 
     def _made(
         self,
-        task: Literal["classification", "regression", "losses"],
+        task: Kind,
         X: pd.DataFrame,
         y: AnyArray,
         model: RecordedAnswers,
@@ -547,8 +584,7 @@ class _Reader:
     ) -> Units:
         """The units with groups, slices, weights and what ledgers know."""
         roles = self.roles
-        target = (*roles.truth, roles.passed, roles.grade, roles.winner)
-        named = next(name for name in target if name)
+        named = roles_of_truth(roles)[0]
         X, slices = self._slices(X)
         taken = {*roles.truth, *roles.answer, *roles.drop}
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
@@ -578,6 +614,7 @@ class _Reader:
             rival=rival,
             groups=self._groups(),
             weights=self._weights(),
+            drawn=roles.weight is not None and not roles.coin,
             slices=slices,
             findings=tuple(self.findings),
             beside=beside,
@@ -609,7 +646,16 @@ class _Reader:
             raise DataError(
                 f"{self.raw.name}, --weight column {shown(name)} must hold a number in every row."
             )
-        return values.astype(float)
+        weights = values.astype(float)
+        if not self.roles.coin:
+            return weights
+        if (least := float(weights.min())) < 1:
+            raise DataError(
+                f"{self.raw.name}, --weight column {shown(name)} holds {least:g}: with --coin a"
+                " weight is 1 over the probability of a label, so at least 1."
+            )
+        judged = roles_of_truth(self.roles)
+        return np.where(self.frame[judged].notna().any(axis=1), weights, 0.0)
 
     def _slices(self, X: pd.DataFrame) -> tuple[pd.DataFrame, Cuts | None]:
         """The columns whose values are subpopulations, beside those that the answers are in."""
@@ -660,6 +706,11 @@ class _Reader:
                 f"--slice {shown(wanted)}: after the colon come numbers, as in age:30,60."
             )
         return find_column(self.raw.name, names, column, option="--slice"), edges
+
+
+def roles_of_truth(roles: Roles) -> list[str]:
+    """The columns that say what is right, or how a unit was judged."""
+    return [name for name in (*roles.truth, roles.passed, roles.grade, roles.winner) if name]
 
 
 def majority(truths: Sequence[AnyArray]) -> AnyArray:

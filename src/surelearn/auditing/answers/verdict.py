@@ -74,7 +74,7 @@ def _compared(context: Context) -> Verdict | None:
         return None
     ours = quoted(str(context.certificate.facts.options["prediction"]))
     said = headline.at_most
-    where = "On new rows like these"
+    where = context.where
     if context.groups is not None:
         where = f"For a new {context.group_name}, as means over {plural(context.group_name)}"
     if headline.improves:
@@ -164,11 +164,9 @@ def _duels(claim: Claim, said: str, sure: str) -> Verdict:
 
 def _where(context: Context) -> tuple[str, str]:
     """What new units are, and how sure it is of how many of them."""
-    if context.answers is not None and context.answers.weights is not None:
-        return "In the file that these rows were drawn from", f"{confidence(context)} confidence"
     sure = f"{confidence(context)} confidence"
     if context.groups is None:
-        return "On new rows like these", sure
+        return context.where, sure
     n = context.certificate.facts["groups"]
     groups = plural(context.group_name)
     return (
