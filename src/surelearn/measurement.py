@@ -21,6 +21,9 @@ import numpy.typing as npt
 from surelearn.lacking import Lacking
 from surelearn.subject import Task, predict_with, subject_of
 from surelearn.subject.predicting import missing
+from surelearn.subject.recorded import (
+    from_columns as from_columns,  # for certificates, which are below
+)
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}
