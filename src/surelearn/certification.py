@@ -818,6 +818,8 @@ class _Writer:
             return {**shown, "weight_bound": self.what.weight_bound, "low": low, "high": high}
         if quantity.bounds is None:
             return {}
+        if quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
+            shown = {}
         return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
 
 

@@ -165,7 +165,8 @@ def certify_units(
         made = replace(made, claims=tuple(claims))
     if units.drawn and NO_LABEL in units.unseen:
         made = _less_of_unlabeled(made)
-    names = {"target": units.target, "prediction": _answered(roles)}
+    names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
+    names["answers"] = roles.stated()
     names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}
     if withheld.raised is not None and units.task == "losses":
         absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]

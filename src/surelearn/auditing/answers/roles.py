@@ -86,6 +86,18 @@ class Roles:
             return "duels"
         return "answers" if self.answer else "scores"
 
+    @property
+    def role_of_truth(self) -> str:
+        """The role of the column that says what is right, or how a unit was judged."""
+        named = {"passes": "passed", "grades": "grade", "duels": "winner"}
+        return named.get(self.kind, "truth")
+
+    @property
+    def role_of_answer(self) -> str:
+        """The role of the column that holds what is certified."""
+        named = {"scores": "score", "answers": "answer"}
+        return named.get(self.kind, self.role_of_truth)
+
     def _check_kind(self) -> None:
         """Refuse what says nothing, or too much."""
         main = {"passed": self.passed, "grade": self.grade, "winner": self.winner}
@@ -160,6 +172,11 @@ class Roles:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
+
+    def stated(self) -> dict[str, Any]:
+        """As `to_dict`, without what is as it is by default."""
+        usual = Roles(passed="any").to_dict() | {"passed": None}
+        return {name: value for name, value in self.to_dict().items() if value != usual[name]}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Roles:

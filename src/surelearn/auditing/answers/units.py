@@ -110,7 +110,12 @@ class Units:
         return {**given, "baseline": self.rival}
 
 
-def read_units(source: Source | None, roles: Roles, positive: object = None) -> Units:
+def read_units(
+    source: Source | None,
+    roles: Roles,
+    positive: object = None,
+    labels: Sequence[str] | None = None,
+) -> Units:
     """Read a file, or a frame, of answers.
 
     Parameters
@@ -118,6 +123,7 @@ def read_units(source: Source | None, roles: Roles, positive: object = None) -> 
     source : as `surelearn.data.read_table` reads it
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
+    labels : those that the truth can have, where they are known; by default those of the file
 
     Raises
     ------
@@ -134,7 +140,7 @@ def read_units(source: Source | None, roles: Roles, positive: object = None) -> 
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
-    reader = _Reader(raw, _named(raw, roles))
+    reader = _Reader(raw, _named(raw, roles), labels)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -168,8 +174,8 @@ def _named(raw: Raw, roles: Roles) -> Roles:
 class _Reader:
     """One table, and what its columns are."""
 
-    def __init__(self, raw: Raw, roles: Roles) -> None:
-        self.raw, self.roles, self.frame = raw, roles, raw.frame
+    def __init__(self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None) -> None:
+        self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
         self.findings: list[Finding] = []
 
     # ── answers and scores beside what is right ──────────────────────────────────────────────────
@@ -254,15 +260,15 @@ class _Reader:
         labels = sorted(
             {label for rater in truths for label in rater.tolist() if label is not None}
         )
+        rest = f"not {positive}"
         columns = [*roles.answer, *([roles.against] if roles.against else [])]
         said = {name: self._said(name) for name in columns}
-        self._check_labels(said, labels, positive)
+        if self.labels is None:
+            self._check_labels(said, labels, positive)
         score = None if roles.score is None else self._scores(roles.score)
         others = [label for label in labels if label != positive]
-        if score is not None and (
-            len(labels) > 2 or any(set(v) - {*labels, NO_ANSWER} for v in said.values())
-        ):
-            rest = f"not {positive}"
+        several = len(labels) > 2 or any(set(v) - {*labels, NO_ANSWER} for v in said.values())
+        if score is not None and (several if self.labels is None else rest in self.labels):
             merge = {
                 label: rest
                 for label in [*others, *(w for v in said.values() for w in v)]
@@ -271,6 +277,7 @@ class _Reader:
             y, truths = _renamed(y, merge), [_renamed(rater, merge) for rater in truths]
             said = {name: _renamed(values, merge) for name, values in said.items()}
             labels = sorted({rest, str(positive)})
+        labels = labels if self.labels is None else list(self.labels)
         X = pd.DataFrame(said, index=self.frame.index, dtype=object)
         seen = {word for values in (y, *said.values()) for word in values.tolist()}
         unseen = tuple(sorted(seen - {*labels}))
