@@ -12,6 +12,7 @@ from pathlib import Path
 
 from surelearn import files
 from surelearn.auditing.answers.flow import asked_of_answers
+from surelearn.auditing.answers.models import Models, ask_models
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import read_units
 from surelearn.auditing.claims import asked_of, of_second_model
@@ -34,7 +35,9 @@ from surelearn.subject.refitting import take
 from surelearn.version import __version__
 
 
-def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verification:
+def verify_folder(
+    folder: str | Path, data: DataSource | None = None, models: Models | None = None
+) -> Verification:
     """Recompute every claim of an audit's folder from its facts; given the data, the facts from
     model and data.
 
@@ -42,6 +45,7 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
     ----------
     folder : what `surelearn audit` wrote
     data : the audited table: the file, a built-in set's name or a data frame
+    models : where models in files answered: the same ones, to be asked again
 
     Raises
     ------
@@ -75,7 +79,9 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
         saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
         if audit is not None and "answers" in audit.numbers:
-            _check_answers(data, audit, certificate, checked, unchecked, differences)
+            _check_answers(data, audit, certificate, models, checked, unchecked, differences)
+        elif models is not None:
+            raise ValueError(f"{folder} holds its own model: leave out --model")
         elif audit is None or "reading" not in audit.numbers:
             raise ValueError(
                 f"{folder} does not say how its data were read: only an audit of a table is"
@@ -201,6 +207,7 @@ def _check_answers(
     data: DataSource,
     audit: Audit,
     certificate: Certificate,
+    models: Models | None,
     checked: list[str],
     unchecked: list[str],
     differences: list[str],
@@ -211,13 +218,53 @@ def _check_answers(
         raise ValueError("name the file of answers, or give its data frame: a table has a target")
     with reading("audit.json"):
         roles = Roles.from_dict(audit.numbers["answers"])
+    if models is None and roles.answered_by is not None:
+        unchecked.append(f"everything from the data: pass --model with {roles.answered_by}")
+        return
+    if models is not None and (others := list(_other_files(roles, models))):
+        differences += others
+        return
     try:
-        units = read_units(data, roles, options["positive"])
+        units = (
+            read_units(data, roles, options["positive"])
+            if models is None
+            else ask_models(data, roles, options["positive"], _as_named(roles, models))[0]
+        )
     except DataError as error:
         differences.append(str(error))
         return
     found = certificate.verify(units.model, units.X, units.truth, **units.columns)
     _add(found, units.name, checked, unchecked, differences)
+
+
+def _as_named(roles: Roles, models: Models) -> Models:
+    """The models under the names that their files had."""
+    named = [
+        None if model is None else replace(model, name=str(stated).rpartition(", ")[0])
+        for stated, model in ((roles.answered_by, models.model), (roles.rival_by, models.rival))
+    ]
+    return Models(named[0] or models.model, named[1])
+
+
+def _other_files(roles: Roles, models: Models) -> Iterator[str]:
+    """Which models are not those that answered, by the hashes of their files."""
+    if roles.answered_by is None:
+        raise ValueError(
+            "the certificate is about answers that were written down: leave out --model"
+        )
+    pairs = (
+        ("--model", roles.answered_by, models.model),
+        ("--against", roles.rival_by, models.rival),
+    )
+    for option, stated, model in pairs:
+        if stated is None and model is not None:
+            yield f"{option} {model.name}: the certificate compares with no other model"
+        elif stated is not None and model is None:
+            yield f"{option} is missing: {stated} answered, too"
+        elif stated is not None and model is not None:
+            digest = stated.rpartition(", ")[2]
+            if model.digest != digest:
+                yield f"{option} {model.name}: its file is another, {model.digest}, not {digest}"
 
 
 def _add(

@@ -11,6 +11,7 @@ import click
 
 from surelearn import files
 from surelearn.commands.audit import check_risk, command_line, result_lines, say_verdict
+from surelearn.commands.certify_models import model_and_rows, models_given, roles_given
 from surelearn.commands.early import EarlyPage
 from surelearn.commands.out import check_out
 from surelearn.terminal import ctrl_c, say, shorten
@@ -32,11 +33,18 @@ Examples:
   surelearn certify forecasts.csv --truth y --answer yhat --loss-bound 50
   surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
   surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
+  surelearn certify model.onnx rows.csv --target y --positive cancer
+  surelearn certify new.txt rows.csv --target y --against old.txt
 """
 
 
 @click.command("certify", epilog=EXAMPLES)
-@click.argument("source")
+@click.argument("sources", nargs=-1, required=True, metavar="[MODEL] ROWS")
+@click.option("--target", metavar="COLUMN", help="With a MODEL: what is right.")
+@click.option("--labels", metavar="A,B,…",
+              help="With a MODEL that knows classes by position only: their labels in its order.")  # fmt: skip
+@click.option("--weights", multiple=True, metavar="FILE",
+              help="With a MODEL that is MODULE:FACTORY: its .safetensors file.")  # fmt: skip
 @click.option("--truth", multiple=True, metavar="COLUMN",
               help="What is right; several columns: of several raters, whose majority counts.")  # fmt: skip
 @click.option("--answer", multiple=True, metavar="COLUMN",
@@ -52,7 +60,11 @@ Examples:
 @click.option("--ours", metavar="NAME", help="Which --winner is ours.")
 @click.option("--tie", "ties", multiple=True, metavar="WORD",
               help="Words for a tie, which counts half (default: tie, draw, both, equal).")  # fmt: skip
-@click.option("--against", metavar="COLUMN", help="Other answers to the same rows: is ours better?")
+@click.option(
+    "--against",
+    metavar="COLUMN",
+    help="Other answers to the same rows (with a MODEL: another model): is ours better?",
+)
 @click.option("--separator", metavar="TEXT", help="Splits several labels in one cell, such as ';'.")
 @click.option("--group", metavar="COLUMN",
               help="Rows with the same value belong together, such as one conversation.")  # fmt: skip
@@ -91,9 +103,12 @@ Examples:
 @click.option("--at-least", type=float, help="A check: exit with 1 unless a pass rate, mean grade or win rate of this is"
               " guaranteed.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
-def command(source: str, **given: Any) -> None:
-    """Certify answers: of a vendor, a language model, another team. No model is needed."""
-    sys.exit(_certify(source, command_line(click.get_current_context()), **given))
+def command(sources: tuple[str, ...], **given: Any) -> None:
+    """Certify answers: of a vendor, a language model, another team. No model is needed; where there
+    is one, in a file of surelearn, skops, ONNX, LightGBM, XGBoost, CatBoost or torch, name it first.
+    """
+    model, source = model_and_rows(sources, given)
+    sys.exit(_certify(source, command_line(click.get_current_context()), model=model, **given))
 
 
 def _certify(
@@ -106,24 +121,33 @@ def _certify(
     max_risk: float | None,
     at_least: float | None,
     quiet: bool,
+    model: str | None = None,
     **given: Any,
 ) -> int:
-    from surelearn.auditing.answers import audit_units, read_units, roles_and_options
+    from surelearn.auditing.answers import ask_models, audit_units, read_units, roles_and_options
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.options import OptionError
     from surelearn.jobs import Runner, rich_progress
 
     flags = {str(p.name): p.opts[0] for p in click.get_current_context().command.params}
-    stated = {name: value for name, value in given.items() if value not in (None, ())}
     try:
-        roles, options = roles_and_options(stated)
+        stated = (
+            {name: value for name, value in given.items() if value not in (None, ())}
+            if model is None
+            else roles_given(given)
+        )
+        roles, options = roles_and_options(stated, answered=model is not None)
     except OptionError as error:
         raise ValueError(error.in_terms_of(flags)) from None
     _check_goals(max_risk, at_least, roles.kind)
     check_out(out)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
-    units = read_units(source, roles, options.positive)
+    if model is None:
+        units = read_units(source, roles, options.positive)
+    else:
+        models = models_given(model, given["against"], given["weights"])
+        units, roles = ask_models(source, roles, options.positive, models)
     open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     for line in _units_lines(units):

@@ -3,7 +3,11 @@ that they are, and the page about them.
 """
 
 from surelearn.auditing.answers.flow import audit_answers, audit_units, roles_and_options
+from surelearn.auditing.answers.models import Models, ask_models, audit_model, check_roles
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
 
-__all__ = ["Roles", "Units", "audit_answers", "audit_units", "read_units", "roles_and_options"]
+__all__ = [
+    "Models", "Roles", "Units", "ask_models", "audit_answers", "audit_model", "audit_units", "check_roles",
+    "read_units", "roles_and_options",
+]  # fmt: skip
