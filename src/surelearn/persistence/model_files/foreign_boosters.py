@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from surelearn.documents import parse_json
+from surelearn.documents import parse_json, reading
 from surelearn.persistence.catboost_cbm import check_cbm
 from surelearn.persistence.model_files.columns import by_names
 from surelearn.persistence.model_files.model_file import Answered, ModelFile, usable
 from surelearn.persistence.trial import tried
 from surelearn.persistence.words import shown
-from surelearn.subject.lightgbm_text import read_text
+from surelearn.subject.lightgbm_text import ModelText, read_text
 from surelearn.subject.xgboost_json import read_json
 from surelearn.types import Array
 
@@ -29,6 +29,8 @@ _ONE_OF_TWO = ("binary", "cross_entropy", "xentropy")
 _NUMBERS = (
     "regression", "regression_l1", "regression_l2", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie",
 )  # fmt: skip
+_EXPONENTS = ("Poisson", "Tweedie")  # of which CatBoost answers with the exponent of its sum
+_NO_NUMBERS = ("Rank", "Pair", "Query", "Cox", "Survival", "Stochastic")
 _UBJ = """
 import xgboost
 booster = xgboost.Booster()
@@ -40,10 +42,11 @@ sys.stdout.buffer.write(bytes(booster.save_raw("json")))
 def read_lightgbm(name: str, digest: str, content: bytes) -> ModelFile:
     """LightGBM's model text, as ``booster.save_model("model.txt")`` writes it."""
     lightgbm = _library("lightgbm", name)
-    text = read_text(content).text
+    model = read_text(content)
+    text = model.text
     lines = [line.partition("=") for line in text.partition("\nTree=")[0].splitlines()]
     head = {key: value for key, _, value in lines}
-    _check_no_categories(text)
+    _check_end(model)
     with redirect_stdout(io.StringIO()):  # what it finds wrong it also prints
         booster = lightgbm.Booster(model_str=text)
 
@@ -68,10 +71,19 @@ def read_lightgbm(name: str, digest: str, content: bytes) -> ModelFile:
     )
 
 
-def _check_no_categories(text: str) -> None:
-    """Refuse codes of pandas' categories: which value has which code is not by column."""
-    last = next((line for line in reversed(text.splitlines()) if line), "")
+def _check_end(model: ModelText) -> None:
+    """Refuse a text that was cut off, and codes of pandas' categories: which value has which code is
+    not said by column.
+    """
+    after = model.text.partition("\nend of trees\n")[2]
+    if "\nparameters:" in after and "\nend of parameters" not in after:
+        raise ValueError("it was cut off: its parameters do not end")
+    last = next((line for line in reversed(after.splitlines()) if line), "")
     if not last.startswith("pandas_categorical:"):
+        if any(tree.categorical.any() for tree in model.trees):
+            raise ValueError(
+                "it has categories, and its last line, pandas_categorical, is missing: save it again"
+            )
         return
     if parse_json(last.partition(":")[2], "its pandas_categorical"):
         raise ValueError(
@@ -82,7 +94,8 @@ def _check_no_categories(text: str) -> None:
 
 def read_xgboost(name: str, digest: str, content: bytes) -> ModelFile:
     """XGBoost's JSON, as ``save_model("model.json")`` writes it."""
-    read_json(content)
+    with reading("XGBoost's JSON"):
+        read_json(content)
     return _xgboost(name, digest, content)
 
 
@@ -92,7 +105,8 @@ def read_xgboost_binary(name: str, digest: str, content: bytes) -> ModelFile:
     """
     _library("xgboost", name)
     text = tried(_UBJ, content, "XGBoost")
-    read_json(text)
+    with reading("XGBoost's JSON"):
+        read_json(text)
     return _xgboost(name, digest, text)
 
 
@@ -148,10 +162,12 @@ def read_catboost(name: str, digest: str, content: bytes) -> ModelFile:
     made = catboost.CatBoost()
     made.load_model(blob=content)
     classes = tuple(np.asarray(made.classes_).tolist())
-    # the regressor knows which losses need an exponent
-    model = made if classes else catboost.CatBoostRegressor().load_model(blob=content)
-    names = [str(one) for one in model.feature_names_]
-    at = {*model.get_cat_feature_indices(), *model.get_text_feature_indices()}
+    loss = _catboost_loss(made)
+    if any(word in loss for word in _NO_NUMBERS):
+        raise ValueError(f"its loss is {shown(loss)!r}: only classes and numbers are certified")
+    numbers = "Exponent" if loss in _EXPONENTS else "RawFormulaVal"
+    names = [str(one) for one in made.feature_names_]
+    at = {*made.get_cat_feature_indices(), *made.get_text_feature_indices()}
     words = frozenset(names[i] for i in at)
 
     def ask(rows: pd.DataFrame) -> Answered:
@@ -159,11 +175,9 @@ def read_catboost(name: str, digest: str, content: bytes) -> ModelFile:
         for one in words & {*given.columns}:
             given[one] = [_category(value) for value in rows[one].tolist()]
         if not classes:
-            return Answered(np.asarray(model.predict(given, thread_count=1), dtype=float))
-        found = np.asarray(
-            model.predict(given, prediction_type="Probability", thread_count=1), dtype=float
-        )
-        said = np.asarray(model.predict(given, prediction_type="Class", thread_count=1))
+            return Answered(np.asarray(made.predict(given, numbers, thread_count=1), dtype=float))
+        found = np.asarray(made.predict(given, "Probability", thread_count=1), dtype=float)
+        said = np.asarray(made.predict(given, "Class", thread_count=1))
         order = {str(label): i for i, label in enumerate(classes)}
         positions = np.array([order[str(label)] for label in said.reshape(-1).tolist()])
         return Answered(positions, usable(found, len(classes)))
@@ -178,6 +192,13 @@ def read_catboost(name: str, digest: str, content: bytes) -> ModelFile:
         reads=by_names(names, len(names), words=words),
         ask=ask,
     )
+
+
+def _catboost_loss(model: Any) -> str:
+    """The loss that it was fitted by, as the file says."""
+    kept = dict(model.get_metadata()).get("params", "{}")
+    loss: Any = parse_json(kept, "its params").get("loss_function", {})
+    return str(loss.get("type", "")) if isinstance(loss, dict) else str(loss)
 
 
 def _category(value: Any) -> Any:

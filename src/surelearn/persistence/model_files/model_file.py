@@ -14,7 +14,7 @@ import pandas as pd
 from surelearn.fingerprint import fingerprint_model
 from surelearn.persistence.model_files.columns import NumberColumns, Reads, by_names
 from surelearn.persistence.words import first_line
-from surelearn.subject import Task, classes_of, describe, predict_with
+from surelearn.subject import Task, classes_of, predict_with
 from surelearn.subject.predicting import known_task
 from surelearn.subject.torch_modules import is_module
 from surelearn.types import AnyArray, Array, Model
@@ -167,7 +167,7 @@ def of_estimator(
     return ModelFile(
         name=name,
         digest=digest,
-        kind=kind or describe(model),
+        kind=kind or type(model).__name__,
         task=task if isinstance(task, str) else None,
         classes=classes if task != "regression" else None,
         outputs=None if classes is None else len(classes),

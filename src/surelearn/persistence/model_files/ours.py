@@ -15,6 +15,8 @@ from surelearn.persistence.model_files.model_file import ModelFile, of_estimator
 from surelearn.persistence.models import find_model, read_model
 from surelearn.subject.torch_modules import is_module
 
+_SAVED = "a model that surelearn saved"
+
 
 def read_folder(path: Path) -> ModelFile:
     """A folder of `surelearn.save`, or the model in an audit's folder."""
@@ -28,12 +30,13 @@ def read_folder(path: Path) -> ModelFile:
 
         return of_module(saved.model, name, digest)
     if saved.schema is None:
-        return of_estimator(saved.model, name, digest)
+        return of_estimator(saved.model, name, digest, kind=_SAVED)
     reads = SchemaColumns(saved.schema)
-    made = of_estimator(saved.model, name, digest, reads)
+    made = of_estimator(saved.model, name, digest, reads, kind=_SAVED)
     return replace(made, notes=reads.notes.lines)
 
 
 def read_skops(name: str, digest: str, content: bytes) -> ModelFile:
     """A ``.skops`` file, whose types must all be on the fixed list."""
-    return of_estimator(decode_archive(Path(name), content, ()), name, digest)
+    model = decode_archive(Path(name), content, ())
+    return of_estimator(model, name, digest, kind="a model in skops' format")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,7 @@ _WEIGHTS_INSTEAD = (
     "save its weights with safetensors.torch.save_file(model.state_dict(), 'weights.safetensors')"
     " and name MODULE:FACTORY with --weights weights.safetensors"
 )
+_NEVER = ("a pickle", "compressed")  # as `words.what` calls them
 _REFUSED = {
     **dict.fromkeys(
         (".pkl", ".pickle", ".joblib", ".dill", ".cloudpickle", ".p", ".sav"), _INSTEAD
@@ -78,16 +80,16 @@ def read_model_file(source: str | Path, weights: str | Path | None = None) -> Mo
     if weights is not None:
         raise ValueError(f"--weights goes with MODULE:FACTORY, not with {text}")
     suffix = path.suffix.lower()
-    if suffix in _REFUSED and not path.is_dir():
+    if suffix in _REFUSED and not os.path.isdir(path):
         kind = (
             "is a pickle by its name, which could run code and is never opened"
             if "ONNX" not in _REFUSED[suffix]
             else "is of a format that is not read"
         )
         raise ValueError(f"{text} {kind}: {_REFUSED[suffix]}")
-    if not path.exists():
+    if not os.path.exists(path):
         raise ValueError(f"{text} does not exist{_near(path)}: name a model, {_SAVED_AS}")
-    if path.is_dir() or path.name == MANIFEST:
+    if os.path.isdir(path) or path.name == MANIFEST:
         return ours.read_folder(path.parent if path.name == MANIFEST else path)
     if suffix == ".safetensors":
         raise ValueError(
@@ -97,14 +99,20 @@ def read_model_file(source: str | Path, weights: str | Path | None = None) -> Mo
     content = files.read(path, most=memory(), what=text)
     reader = READERS.get(suffix)
     if reader is None:
-        raise ValueError(f"{text} is {what(content)}: a model is {_SAVED_AS}")
+        raise ValueError(f"{text} is no model that is read: name {_SAVED_AS}")
+    kind = what(content)
+    if kind.startswith(_NEVER) or (kind.startswith("a zip") and suffix != ".skops"):
+        raise ValueError(f"{text} is {kind}: {_INSTEAD}")
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     try:
         return reader(plain_name(path.name), digest, content)
     except ModuleNotFoundError:
         raise
     except ValueError as error:
-        raise ValueError(f"{text} cannot be read as a model: {first_line(error)}") from None
+        said = first_line(error)
+        if said.startswith(f"{path.name} "):  # it is named
+            raise ValueError(said) from None
+        raise ValueError(f"{text} cannot be read as a model: {said}") from None
     except Exception as error:  # whatever damaged content of another shape leads to
         raise ValueError(f"{text} is damaged: {first_line(error)}") from None
 
@@ -119,19 +127,19 @@ def is_model(source: str) -> bool:
     (True, True, False, True)
     """
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):
         return any((folder / MANIFEST).is_file() for folder in (path, path / "model"))
     return path.suffix.lower() in {*READERS, *_REFUSED} or is_factory(source)
 
 
 def is_factory(source: str | Path) -> bool:
     """Whether it names a function that makes a torch module: "package.module:function"."""
-    return _FACTORY.fullmatch(str(source)) is not None and not Path(source).exists()
+    return _FACTORY.fullmatch(str(source)) is not None and not os.path.exists(source)
 
 
 def _near(path: Path) -> str:
     """The file of the folder that may have been meant."""
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         return ""
     names = [entry.name for entry in path.parent.iterdir()]
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
