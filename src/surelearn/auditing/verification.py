@@ -71,11 +71,12 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
             "the folder was being written when the program was killed: run the same command again"
         )
     saved = None
-    if audit is None or "answers" not in audit.numbers:
+    answers = "answers" in certificate.facts.options
+    if not answers:
         saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
-        if audit is not None and "answers" in audit.numbers:
-            _check_answers(data, audit, certificate, checked, unchecked, differences)
+        if answers:
+            _check_answers(data, certificate, checked, unchecked, differences)
         elif audit is None or "reading" not in audit.numbers:
             raise ValueError(
                 f"{folder} does not say how its data were read: only an audit of a table is"
@@ -199,7 +200,6 @@ def _check_model(
 
 def _check_answers(
     data: DataSource,
-    audit: Audit,
     certificate: Certificate,
     checked: list[str],
     unchecked: list[str],
