@@ -206,13 +206,13 @@ def _check_answers(
     differences: list[str],
 ) -> None:
     """Read the answers as they were read, and measure everything again."""
-    options = audit.numbers["options"]
+    options = certificate.facts.options
     if isinstance(data, Table):
         raise ValueError("name the file of answers, or give its data frame: a table has a target")
-    with reading("audit.json"):
-        roles = Roles.from_dict(audit.numbers["answers"])
+    with reading("certificate.json"):
+        roles = Roles.from_dict(options["answers"])
     try:
-        units = read_units(data, roles, options["positive"])
+        units = read_units(data, roles, options.get("positive"))
     except DataError as error:
         differences.append(str(error))
         return
