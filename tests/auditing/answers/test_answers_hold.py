@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import beta
+from tests.simulation import at_most, enough, more_than
 
 from surelearn.auditing.answers import audit_answers
-from tests.simulation import at_most, enough, more_than
 
 MOST = 500
 # a rate for which a Clopper–Pearson bound of 100 rows at δ = 0.2 is false in nearly 20% of draws: just
