@@ -75,11 +75,12 @@ def verify_folder(
             "the folder was being written when the program was killed: run the same command again"
         )
     saved = None
-    if audit is None or "answers" not in audit.numbers:
+    answers = "answers" in certificate.facts.options
+    if not answers:
         saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
-        if audit is not None and "answers" in audit.numbers:
-            _check_answers(data, audit, certificate, models, checked, unchecked, differences)
+        if answers:
+            _check_answers(data, certificate, models, checked, unchecked, differences)
         elif models is not None:
             raise ValueError(f"{folder} holds its own model: leave out --model")
         elif audit is None or "reading" not in audit.numbers:
@@ -205,7 +206,6 @@ def _check_model(
 
 def _check_answers(
     data: DataSource,
-    audit: Audit,
     certificate: Certificate,
     models: Models | None,
     checked: list[str],
@@ -213,22 +213,23 @@ def _check_answers(
     differences: list[str],
 ) -> None:
     """Read the answers as they were read, and measure everything again."""
-    options = audit.numbers["options"]
+    options = certificate.facts.options
     if isinstance(data, Table):
         raise ValueError("name the file of answers, or give its data frame: a table has a target")
-    with reading("audit.json"):
-        roles = Roles.from_dict(audit.numbers["answers"])
+    with reading("certificate.json"):
+        roles = Roles.from_dict(options["answers"])
     if models is None and roles.answered_by is not None:
         unchecked.append(f"everything from the data: pass --model with {roles.answered_by}")
         return
     if models is not None and (others := list(_other_files(roles, models))):
         differences += others
         return
+    positive = options.get("positive")
     try:
         units = (
-            read_units(data, roles, options["positive"])
+            read_units(data, roles, positive)
             if models is None
-            else ask_models(data, roles, options["positive"], _as_named(roles, models))[0]
+            else ask_models(data, roles, positive, _as_named(roles, models))[0]
         )
     except DataError as error:
         differences.append(str(error))

@@ -12,6 +12,7 @@ import click
 from surelearn import files
 from surelearn.commands.audit import check_risk, command_line, result_lines, say_verdict
 from surelearn.commands.certify_models import model_and_rows, models_given, roles_given
+from surelearn.commands.columns import of_answers
 from surelearn.commands.early import EarlyPage
 from surelearn.commands.out import check_out
 from surelearn.terminal import ctrl_c, say, shorten
@@ -45,38 +46,17 @@ Examples:
               help="With a MODEL that knows classes by position only: their labels in its order.")  # fmt: skip
 @click.option("--weights", multiple=True, metavar="FILE",
               help="With a MODEL that is MODULE:FACTORY: its .safetensors file.")  # fmt: skip
-@click.option("--truth", multiple=True, metavar="COLUMN",
-              help="What is right; several columns: of several raters, whose majority counts.")  # fmt: skip
-@click.option("--answer", multiple=True, metavar="COLUMN",
-              help="The answers; several columns: the first guess, the second, …")  # fmt: skip
-@click.option("--score", metavar="COLUMN", help="Probability, or any score, of --positive.")
-@click.option("--threshold", type=float, help="Answer --positive from this score on (default 0.5).")
+@of_answers
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
-@click.option("--pass", "passed", metavar="COLUMN", help="Whether each row passed.")
-@click.option("--grade", metavar="COLUMN", help="A number for each row; higher is better.")
-@click.option("--loss-range", type=float, nargs=2, metavar="LEAST MOST",
-              help="The least and the largest --grade that there can be.")  # fmt: skip
-@click.option("--winner", metavar="COLUMN", help="Who won each duel.")
-@click.option("--ours", metavar="NAME", help="Which --winner is ours.")
-@click.option("--tie", "ties", multiple=True, metavar="WORD",
-              help="Words for a tie, which counts half (default: tie, draw, both, equal).")  # fmt: skip
 @click.option(
-    "--against",
-    metavar="COLUMN",
-    help="Other answers to the same rows (with a MODEL: another model): is ours better?",
+    "--threshold", type=float, help="Answer --positive from this --score on (default 0.5)."
 )
-@click.option("--separator", metavar="TEXT", help="Splits several labels in one cell, such as ';'.")
 @click.option("--group", metavar="COLUMN",
               help="Rows with the same value belong together, such as one conversation.")  # fmt: skip
 @click.option("--largest-group", type=int, metavar="ROWS",
               help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN",
               help="Report the values of a column, or of a number the ranges in age:30,60.")  # fmt: skip
-@click.option("--weight", metavar="COLUMN", help="w = 1/(N·q) of rows drawn with probabilities q, with replacement,"
-              " from a file of N rows: the claim is then about that file.")  # fmt: skip
-@click.option("--weight-bound", type=float, metavar="W", help="No --weight is larger, as stated.")
-@click.option("--coin", is_flag=True, help="All rows are given, each labeled with probability 1/--weight by its own coin:"
-              " the claim is about new rows.")  # fmt: skip
 @click.option("--drop", multiple=True, metavar="COLUMN",
               help="A column that comes from the model, or says nothing (repeatable).")  # fmt: skip
 @click.option("--header/--no-header", default=None, help="Whether the first line holds names.")
@@ -124,7 +104,13 @@ def _certify(
     model: str | None = None,
     **given: Any,
 ) -> int:
-    from surelearn.auditing.answers import ask_models, audit_units, read_units, roles_and_options
+    from surelearn.auditing.answers import (
+        ask_models,
+        audit_units,
+        check_goals,
+        read_units,
+        roles_and_options,
+    )
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.options import OptionError
     from surelearn.jobs import Runner, rich_progress
@@ -137,9 +123,10 @@ def _certify(
             else roles_given(given)
         )
         roles, options = roles_and_options(stated, answered=model is not None)
+        if max_risk is not None or at_least is not None:
+            check_goals(max_risk, at_least, roles)
     except OptionError as error:
         raise ValueError(error.in_terms_of(flags)) from None
-    _check_goals(max_risk, at_least, roles.kind)
     check_out(out)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
@@ -168,21 +155,6 @@ def _certify(
     if at_least is not None:
         return _check_grade(result, at_least, tell)
     return check_risk(result, max_risk, tell)
-
-
-def _check_goals(max_risk: float | None, at_least: float | None, kind: str) -> None:
-    """Refuse a check that is about something else."""
-    judged = kind in ("passes", "grades", "duels")
-    if max_risk is not None and at_least is not None:
-        raise ValueError("--max-risk and --at-least are two ways to say one thing: leave out one")
-    if max_risk is not None and not max_risk >= 0:
-        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
-    if at_least is not None and not judged:
-        raise ValueError(
-            "--at-least goes with --pass, --grade or --winner; of errors say --max-risk"
-        )
-    if max_risk is not None and kind == "grades":
-        raise ValueError("--max-risk is about errors: of a mean grade say --at-least")
 
 
 def _check_grade(result: Any, at_least: float, tell: Any) -> int:

@@ -3,11 +3,12 @@ that they are, and the page about them.
 """
 
 from surelearn.auditing.answers.flow import audit_answers, audit_units, roles_and_options
+from surelearn.auditing.answers.gate import check_goals, gate_answers
 from surelearn.auditing.answers.models import Models, ask_models, audit_model, check_roles
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
 
 __all__ = [
-    "Models", "Roles", "Units", "ask_models", "audit_answers", "audit_model", "audit_units", "check_roles",
-    "read_units", "roles_and_options",
+    "Models", "Roles", "Units", "ask_models", "audit_answers", "audit_model", "audit_units", "check_goals",
+    "check_roles", "gate_answers", "read_units", "roles_and_options",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
 from surelearn.report import Audit
-from surelearn.selection.ledger import LedgerArgument
+from surelearn.selection.ledger import LedgerArgument, Look
 
 # of `Options`, those that answers have
 ASKED = (
@@ -103,18 +103,7 @@ def audit_units(
     contradicted = () if options.independent else search.found
     rivals = [] if units.rival is None else [units.rival]
     with fixed_models(units.model, *rivals):
-        look = describe_look(
-            [(units.model, units.X)],
-            units.rival,
-            units.y,
-            units.groups,
-            options,
-            name=units.name,
-            target=units.target,
-            more=(repr(sorted(roles.to_dict().items())),),
-        )
-        if units.bounds is not None and units.task == "losses" and roles.grade is not None:
-            look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
+        look = look_at(units, roles, options)
         make = partial(certify_units, units, roles)
         certificate, turn = looked(book, look, units.known, options, contradicted, make)
         context = Context(
@@ -146,6 +135,25 @@ def audit_units(
             say=write_verdict,
             keep_model=False,
         )
+
+
+def look_at(units: Units, roles: Roles, options: Options, **more: Any) -> Look:
+    """The look that certifying these units is, as ledgers know it."""
+    asked = (repr(sorted(roles.to_dict().items())), *more.pop("more", ()))
+    look = describe_look(
+        [(units.model, units.X)],
+        units.rival,
+        units.y,
+        units.groups,
+        options,
+        name=units.name,
+        target=units.target,
+        more=asked,
+        **more,
+    )
+    if units.bounds is not None and units.task == "losses" and roles.grade is not None:
+        look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
+    return look
 
 
 def certify_units(
