@@ -31,7 +31,7 @@ from surelearn.selection.ledger import LedgerArgument, Look
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent",
+    "show_rows", "independent", "population",
 )  # fmt: skip
 _DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·q) say"
 _COINS = "rows like these, each labeled by its own coin"
@@ -53,7 +53,7 @@ def audit_answers(
     ledger, runner : as in `surelearn.audit`
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
         ``positive``, ``cost``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
-        ``independent``, ``show_rows``, ``skip`` as in `surelearn.audit`
+        ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
     --------
@@ -119,6 +119,7 @@ def audit_units(
             looked_in=None if book is None else book.paths,
             search=search,
             answers=units,
+            unlabelled_compared=units.unlabeled_compared,
         )
         return document(
             context,
