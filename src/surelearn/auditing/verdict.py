@@ -28,10 +28,11 @@ GOAL = 0.05
 
 def write_verdict(context: Context) -> Verdict:
     """The verdict of an audit, by the first rule that applies."""
-    return about_labelled(context, _first_that_applies(context))
+    return about_labelled(context, first_that_applies(context))
 
 
-def _first_that_applies(context: Context) -> Verdict:
+def first_that_applies(context: Context) -> Verdict:
+    """The first rule that applies, whether or not rows without a label differ."""
     if context.time_name:
         return over_time.verdict(context)
     if (contradicted := no_verdict(context)) is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from surelearn.auditing.gate import Gate
 
 _OF_TABLES = (
-    "target", "keep", "population", "models", "prefer", "metric", "minutes", "certify_fraction", "seed", "jobs",
+    "target", "keep", "models", "prefer", "metric", "minutes", "certify_fraction", "seed", "jobs",
 )  # fmt: skip
 EXAMPLES = """
 \b

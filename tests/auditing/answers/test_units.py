@@ -236,3 +236,17 @@ def test_no_verdict_where_a_column_names_groups():
 def test_roles_are_read_back():
     roles = Roles(truth="t", answer=("a", "b"), slices="s", separator=None, drop=("x",))
     assert Roles.from_dict(roles.to_dict()) == Roles.from_dict(roles.stated()) == roles
+
+
+def test_rows_without_a_label_are_compared_with_the_others():
+    """Answers of 'ill' are seldom labeled here: the verdict is about labeled rows only."""
+    table = pd.concat([frame() for _ in range(5)], ignore_index=True)
+    table["id"] = np.random.default_rng(0).permutation(len(table))
+    hard = table["a"] == "ill"
+    table["t"] = table["t"].where(~hard | (table["id"] % 4 == 0), None)
+    audit = audited(table, truth="t", answer="a")
+    assert audit.verdict.text.startswith("Labeled rows only: ")
+    assert any(finding.code == "SL119" for finding in audit.findings)
+    table["t"] = frame()["t"].tolist() * 5
+    table["t"] = table["t"].where(table["id"] % 3 > 0, None)
+    assert not any(f.code == "SL119" for f in audited(table, truth="t", answer="a").findings)

@@ -31,7 +31,7 @@ from surelearn.selection.ledger import LedgerArgument, Look
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent",
+    "show_rows", "independent", "population",
 )  # fmt: skip
 # of `Roles`, those that are filled in where a model answers
 OF_MODELS = ("probabilities", "labels", "answered_by", "rival_by")
@@ -55,7 +55,7 @@ def audit_answers(
     ledger, runner : as in `surelearn.audit`
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
         ``positive``, ``cost``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
-        ``independent``, ``show_rows``, ``skip`` as in `surelearn.audit`
+        ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
     --------
@@ -126,6 +126,7 @@ def audit_units(
             looked_in=None if book is None else book.paths,
             search=search,
             answers=units,
+            unlabelled_compared=units.unlabeled_compared,
         )
         return document(
             context,

@@ -20,6 +20,7 @@ from surelearn.auditing.gate import (
     tried,
     with_try,
 )
+from surelearn.auditing.independence import UNLABELLED
 from surelearn.auditing.options import OptionError, Options
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
@@ -114,6 +115,9 @@ def _try_units(
     rivals = [] if units.rival is None else [units.rival]
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
+        differ = any(finding.code == UNLABELLED for finding in units.findings)
+        if differ and asked.population is None:
+            return None
         if not asked.independent and search_frame(units.beside, units.groups).found:
             return None
         return certify_units(units, roles, asked, withheld)

@@ -20,15 +20,18 @@ import numpy as np
 import pandas as pd
 
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.independence import labels_missing
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
 from surelearn.data import DataError, hash_contents
-from surelearn.data.columns import Values, infer_task, is_whole, listed, shown
+from surelearn.data.columns import Values, describe, infer_task, is_whole, listed, shown
 from surelearn.data.formats import Raw, load
 from surelearn.data.frames import Source
 from surelearn.data.table import find_column
 from surelearn.fingerprint import fingerprint_rows
 from surelearn.measurement import MOST_VALUES, FurtherRate, Happened
+from surelearn.monitoring import Reference, drift
+from surelearn.monitoring.reference import FEWEST_ROWS, KINDS
 from surelearn.plain import printable
 from surelearn.selection.ledger import Known
 from surelearn.selection.sketch import sketch
@@ -48,6 +51,7 @@ FAILED = {"false", "0", "no", "n", "fail", "failed", "error", "failure", "incorr
 Kind: TypeAlias = Task | Literal["losses"]
 FEW_NUMBERS = 20  # values of a column of whole numbers that are taken for categories
 LONGEST_NAME = 40
+LONG_TEXT = 10  # letters, on average, of a column that tells rows by itself
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,6 +69,7 @@ class Units:
     called, bounds : what a grade is, and its stated range
     groups, weights : one per row, or None
     drawn : whether the weights are those of rows that were drawn from a file
+    unlabeled_compared : whether rows without a label were compared with the others
     classes, unseen : the labels that the truth has; other words among the answers, and rows without
         a label
     probable : whether a score is a probability
@@ -87,6 +92,7 @@ class Units:
     groups: Any = None
     weights: Any = None
     drawn: bool = False
+    unlabeled_compared: bool = False
     classes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     probable: bool = True
@@ -194,6 +200,7 @@ class _Reader:
     def __init__(self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None) -> None:
         self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
         self.findings: list[Finding] = []
+        self.compared = False
 
     # ── answers and scores beside what is right ──────────────────────────────────────────────────
 
@@ -228,8 +235,27 @@ class _Reader:
             text = f"{lost:,} of {labeled.size:,} rows that were drawn have no label: each counts as wrong."
         else:
             text = f"{lost:,} of {labeled.size:,} rows have no label and were left out."
+            self._compare_unlabeled(labeled)
             self.frame = self.frame.loc[labeled].reset_index(drop=True)
         self._notice("SL110", text, rows=lost)
+
+    def _compare_unlabeled(self, labeled: Bools) -> None:
+        """Whether rows without a label are others, by what is beside the truth: SL119.
+
+        Numbers are cut at deciles of all rows together, which treat both kinds alike.
+        """
+        few = min(int(labeled.sum()), int((~labeled).sum())) < FEWEST_ROWS
+        if few or self.roles.group is not None or self.labels is not None:
+            return
+        columns = self.frame.drop(columns=list(self.roles.truth))
+        typed = {str(name): describe(str(name), columns[name].to_numpy()) for name in columns}
+        kinds = {n: c.kind for n, (c, _) in typed.items() if c.used and c.kind in KINDS}
+        frame = pd.DataFrame({name: typed[name][1] for name in kinds})
+        reference = Reference.from_rows(frame, frame.loc[labeled], kinds)
+        self.findings += labels_missing(
+            drift(reference, frame.loc[~labeled]), int((~labeled).sum())
+        )
+        self.compared = True
 
     def _notice(self, code: str, text: str, **numbers: Any) -> None:
         self.findings.append(Finding(code=code, text=text, severity="notice", numbers=numbers))
@@ -619,7 +645,7 @@ class _Reader:
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
         names = [name for name in self.frame.columns if name not in taken]
         beside = self.frame[names]
-        contents = [beside[name].to_numpy() for name in names] or [np.asarray(y)]
+        contents = _telling(beside) or [np.asarray(y)]
         hashes = {
             n: hashlib.sha256(n.encode(errors="surrogatepass")).hexdigest()[:12]
             for n in (named, *names)
@@ -644,6 +670,7 @@ class _Reader:
             groups=self._groups(),
             weights=self._weights(),
             drawn=roles.weight is not None and not roles.coin,
+            unlabeled_compared=self.compared,
             slices=slices,
             findings=tuple(self.findings),
             beside=beside,
@@ -803,6 +830,21 @@ def _renamed(words: AnyArray, names: dict[str, str]) -> AnyArray:
 
 def _labels_in(cell: str | None, separator: str) -> frozenset[str]:
     return frozenset(word.strip() for word in (cell or "").split(separator) if word.strip())
+
+
+def _telling(beside: pd.DataFrame) -> list[Values]:
+    """The columns that tell which rows these are: texts that are mostly distinct, such as prompts;
+    without one all columns, though other systems' files may have others.
+    """
+    columns = {name: beside[name].to_numpy() for name in beside.columns}
+    texts = [
+        values
+        for values in columns.values()
+        if values.dtype.kind == "O"
+        and 2 * len(set(words := [str(v) for v in values.tolist() if v is not None])) > len(values)
+        and sum(map(len, words)) >= LONG_TEXT * len(values)
+    ]
+    return texts or list(columns.values())
 
 
 def _short(name: str) -> str:
