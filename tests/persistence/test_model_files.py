@@ -430,7 +430,7 @@ def test_modules_that_are_none(nets, tmp_path):
     ):
         read_model_file(f"{name}:make", "w.pt")
     (tmp_path / "b.safetensors").write_bytes(struct.pack("<Q", 10**15) + b"{}")
-    with pytest.raises(ValueError, match=r"b.safetensors is .*not a safetensors file"):
+    with pytest.raises(ValueError, match=r"b.safetensors is .*, not a safetensors file$"):
         read_model_file(f"{name}:make", "b.safetensors")
     with pytest.raises(ValueError, match=r"holds weights only: name the folder"):
         read_model_file("w.safetensors")
@@ -526,6 +526,17 @@ def test_a_lightgbm_model_of_categories_without_its_last_line_is_refused(tmp_pat
     (tmp_path / "m.txt").write_text(text.partition("\npandas_categorical")[0] + "\n")
     with pytest.raises(ValueError, match=r"its last line, pandas_categorical, is missing"):
         read_model_file(tmp_path / "m.txt")
+
+
+@pytest.mark.parametrize(
+    "tail", ["[foo\nbar]\n[]\nxx\n[a: b: c]\n\n", "[a: 1]\n end of parametersX\n"]
+)
+def test_parameters_that_would_end_the_process_are_not_read(tail, tmp_path):
+    """LightGBM 4.7 reads beyond lines that it does not know."""
+    path, model = lightgbm_file(tmp_path)
+    head, _, _ = path.read_text().partition("\nparameters:\n")
+    path.write_text(f"{head}\nparameters:\n{tail}\nend of parameters\n")
+    assert said(read_model_file(path)).values.tolist() == model.predict(X).tolist()
 
 
 def test_an_xgboost_model_of_categories_is_refused(tmp_path):

@@ -48,7 +48,7 @@ def read_lightgbm(name: str, digest: str, content: bytes) -> ModelFile:
     head = {key: value for key, _, value in lines}
     _check_end(model)
     with redirect_stdout(io.StringIO()):  # what it finds wrong it also prints
-        booster = lightgbm.Booster(model_str=text)
+        booster = lightgbm.Booster(model_str=_trees_of(text))
 
     def say(rows: pd.DataFrame) -> Array:
         return np.asarray(booster.predict(rows.to_numpy(dtype=float), num_threads=1))
@@ -69,6 +69,14 @@ def read_lightgbm(name: str, digest: str, content: bytes) -> ModelFile:
         say,
         normalized="multiclassova" if "multiclassova" in (objective, more) else "",
     )
+
+
+def _trees_of(text: str) -> str:
+    """The text up to its trees' end: answers need no more, and LightGBM believes the parameters
+    behind it, some of which end the process.
+    """
+    trees, end, _ = text.partition("\nend of trees\n")
+    return trees + end
 
 
 def _check_end(model: ModelText) -> None:

@@ -62,7 +62,6 @@ def of_module(module: Any, name: str, digest: str) -> ModelFile:
     """A torch module that reads columns of numbers in their order and gives outputs, one per class
     or a single one.
     """
-    module.eval()
     values = module_functions(module).values
     kind = module_functions(module).dtype
 
