@@ -6,6 +6,7 @@ import itertools
 import pytest
 
 _COUNT = itertools.count()
+gc.disable()  # until all tests are collected: nothing that this makes is garbage
 
 
 def pytest_collection_finish():
@@ -16,6 +17,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(*gc.get_threshold()[:2], 100)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,10 +1,13 @@
-"""`surelearn` for shells: a small program that hands its arguments, folder, environment and
-streams to a process which has loaded what commands load, and forks for each one. A shell's
+"""`surelearn` and `python` for shells: small programs that hand their arguments, folder, environment
+and streams to a process which has loaded what commands load, and forks for each one. A shell's
 commands are tested so without seconds of imports each; imports are tested elsewhere.
 """
 
+import atexit
+import gc
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -16,7 +19,7 @@ PROGRAM = """#!{python} -SE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as asked:
     asked.connect({address!r})
-    request = [sys.argv[1:], os.getcwd(), dict(os.environ)]
+    request = [sys.argv, os.getcwd(), dict(os.environ)]
     socket.send_fds(asked, [b"?"], [0, 1, 2])
     asked.sendall(json.dumps(request).encode())
     asked.shutdown(socket.SHUT_WR)
@@ -27,7 +30,9 @@ sys.exit(code[0] if code else "the command was killed")
 
 @contextmanager
 def program(folder, environment):
-    """A folder for PATH in which ``surelearn`` is such a program, while the body runs."""
+    """A folder for PATH in which ``surelearn`` and ``python`` are such programs, while the body
+    runs.
+    """
     address = folder / "s"
     served = subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", __file__, str(address)],
@@ -35,9 +40,10 @@ def program(folder, environment):
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    path = folder / "surelearn"
-    path.write_text(PROGRAM.format(python=sys.executable, address=str(address)))
-    path.chmod(0o755)
+    for name in RUN:
+        path = folder / name
+        path.write_text(PROGRAM.format(python=sys.executable, address=str(address)))
+        path.chmod(0o755)
     try:
         limit = time.monotonic() + 120
         while not address.exists() and served.poll() is None and time.monotonic() < limit:
@@ -50,12 +56,16 @@ def program(folder, environment):
 
 
 def serve(address):
-    import skops.io  # noqa: F401
+    from sklearn.dummy import DummyClassifier
 
     import surelearn.auditing
+    import surelearn.cli
     import surelearn.commands.audit  # noqa: F401
-    from surelearn.cli import main
+    from surelearn.persistence.archives import encode_archive
 
+    encode_archive(DummyClassifier(), ())  # loads skops as saving a model does
+    gc.collect()
+    gc.freeze()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(f"{address}.part")
     listening.listen()
@@ -80,12 +90,50 @@ def serve(address):
         os.close(stream)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - to the end
     sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
-    arguments, folder, environment = json.loads(request)
+    (program, *arguments), folder, environment = json.loads(request)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    os._exit(_ended(RUN[Path(program).name], arguments))
+
+
+def _surelearn(arguments):
+    from surelearn.cli import main
+
     sys.argv = ["surelearn", *arguments]
     main(arguments, "surelearn")
+
+
+def _python(arguments):
+    """A program in a file, or after ``-c``."""
+    sys.path.insert(0, str(Path.cwd()))
+    if arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        exec(arguments[1], {"__name__": "__main__"})  # noqa: S102 - it is the test's own
+    else:
+        sys.argv = list(arguments)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+RUN = {"surelearn": _surelearn, "python": _python}
+
+
+def _ended(run, arguments):
+    """The exit code of a program, all of which was said; what it loaded need not be taken down."""
+    code = 0
+    try:
+        run(arguments)
+    except SystemExit as end:
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)  # noqa: T201 - as Python does
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
 
 
 if __name__ == "__main__":

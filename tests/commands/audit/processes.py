@@ -14,7 +14,13 @@ from pathlib import Path
 
 SERVER = get_context("forkserver")
 SERVER.set_forkserver_preload(
-    ["surelearn.cli", "surelearn.auditing", "surelearn.commands.audit", "skops.io", __name__]
+    [
+        "surelearn.cli",
+        "surelearn.auditing",
+        "surelearn.commands.audit",
+        "surelearn.persistence.archives",
+        __name__,
+    ]
 )
 
 
