@@ -8,11 +8,14 @@ import gc
 import json
 import os
 import runpy
+import select
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 PROGRAM = """#!{python} -SE
@@ -28,31 +31,28 @@ sys.exit(code[0] if code else "the command was killed")
 """
 
 
-@contextmanager
-def program(folder, environment):
-    """A folder for PATH in which ``surelearn`` and ``python`` are such programs, while the body
-    runs.
+@cache
+def programs():
+    """A folder for PATH in which ``surelearn`` and ``python`` are such programs, as long as this
+    process lives.
     """
+    folder = Path(tempfile.mkdtemp())  # a short name, as sockets need
     address = folder / "s"
-    served = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-P", __file__, str(address)],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
     for name in RUN:
         path = folder / name
         path.write_text(PROGRAM.format(python=sys.executable, address=str(address)))
         path.chmod(0o755)
-    try:
-        limit = time.monotonic() + 120
-        while not address.exists() and served.poll() is None and time.monotonic() < limit:
-            time.sleep(0.02)
-        assert address.exists()
-        yield folder
-    finally:
-        served.kill()
-        served.wait()
+    served = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", __file__, str(address)],
+        stdin=subprocess.PIPE,  # it ends with this, and takes the folder away
+        stdout=subprocess.DEVNULL,
+    )
+    atexit.register(served.communicate)
+    limit = time.monotonic() + 120
+    while not address.exists() and served.poll() is None and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert address.exists()
+    return folder
 
 
 def serve(address):
@@ -71,6 +71,10 @@ def serve(address):
     listening.listen()
     Path(f"{address}.part").rename(address)  # now it answers
     while True:
+        heard, *_ = select.select([listening, sys.stdin], [], [])
+        if sys.stdin in heard:
+            shutil.rmtree(Path(address).parent)
+            return
         asked, _ = listening.accept()
         _, streams, *_ = socket.recv_fds(asked, 1, 3)
         request = b"".join(iter(lambda: asked.recv(1 << 16), b""))  # noqa: B023 - at once
