@@ -123,7 +123,7 @@ def serve(address):
 
     encode_archive(DummyClassifier(), ())  # loads skops as saving a model does
     gc.collect()
-    gc.freeze()
+    gc.freeze()  # at their end, too, processes do not search what was loaded here
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(f"{address}.part")
@@ -178,7 +178,8 @@ def _run(streams, words, folder, environment, before):
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
     exec(before, {})  # noqa: S102 - the test's own
-    os._exit(_ended(RUN[Path(words[0]).name], words[1:]))
+    RUN[Path(words[0]).name](words[1:])
+    sys.exit()
 
 
 def _surelearn(arguments):
@@ -200,24 +201,6 @@ def _python(arguments):
 
 
 RUN = {"surelearn": _surelearn, "python": _python}
-
-
-def _ended(run, arguments):
-    """The exit code of a program, all of which was said; what it loaded need not be taken down."""
-    code = 0
-    try:
-        run(arguments)
-    except SystemExit as end:
-        if end.code is not None and not isinstance(end.code, int):
-            print(end.code, file=sys.stderr)  # noqa: T201 - as Python does
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return code
 
 
 if __name__ == "__main__":
