@@ -88,8 +88,8 @@ MAY_IMPORT = {
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",
-        "monitoring", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection", "slicing",
-        "stated", "subject", "types", "version",
+        "monitoring", "operating", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection",
+        "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",

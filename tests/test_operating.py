@@ -388,6 +388,14 @@ def test_ladders_begin_where_the_requirement_is_surest(text):
         assert called >= math.log(0.025) / math.log(least)
 
 
+def test_where_all_rows_are_too_few_the_ladder_begins_with_all_of_them():
+    scores, good = np.linspace(0.1, 0.9, 50), np.ones(50, dtype=bool)
+    rungs = ladder(
+        Requirement.parse("precision >= 0.99"), scores, good, 100, 0.05
+    )  # 299 are needed
+    assert (rungs.thresholds, rungs.share) == ((0.0,), 1.0)
+
+
 def test_a_ladder_needs_no_rows_of_either_class():
     for text in ("sensitivity >= 0.9", "specificity >= 0.8", "precision >= 0.7", "error <= 0.2"):
         for scores, good in ((np.empty(0), np.empty(0, bool)), (np.array([0.5]), np.array([True])),

@@ -488,6 +488,20 @@ def check_risk(result: Any, max_risk: float | None, tell: Callable[[str], None])
     return 1
 
 
+def check_required(result: Any, tell: Callable[[str], None]) -> int:
+    """Whether the page guarantees what is required of its operating point."""
+    from surelearn.auditing.operating import is_met
+
+    required = result.numbers["options"]["require"]
+    if result.verdict.kind == "no verdict" or not is_met(result.certificate):
+        click.echo(f"check: {required} is not guaranteed", err=True)
+        return 1
+    tell(
+        f"check: {required}, for one model that was fixed before any page about these rows was read"
+    )
+    return 0
+
+
 def _run_key(table: Table, *parts: Any) -> str:
     digest = hashlib.sha256(table.row_hashes.tobytes())
     digest.update(

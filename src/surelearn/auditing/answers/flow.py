@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+from surelearn.auditing.answers.operating import answering, check_required, divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
 from surelearn.auditing.answers.units import Units, read_units
@@ -25,13 +26,14 @@ from surelearn.fingerprint import fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
+from surelearn.operating import Rungs
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument
 
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent",
+    "show_rows", "independent", "require",
 )  # fmt: skip
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
 
@@ -50,7 +52,7 @@ def audit_answers(
     source : a file, or a data frame, with one row per unit
     ledger, runner : as in `surelearn.audit`
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
-        ``positive``, ``cost``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
+        ``positive``, ``cost``, ``require``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
         ``independent``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
@@ -61,7 +63,7 @@ def audit_answers(
     'On new rows like these, the pass rate is at least 91.0% (95% confidence).'
     """
     roles, options = roles_and_options(given)
-    units = read_units(source, roles, options.positive)
+    units = read_units(source, roles, options.positive, walked=options.require is not None)
     return audit_units(units, roles, options, ledger, runner or Runner())
 
 
@@ -81,6 +83,7 @@ def roles_and_options(given: Mapping[str, Any]) -> tuple[Roles, Options]:
         raise OptionError(
             lambda s, p: f"{s} needs {p}, the class whose score it is", "score", "positive"
         )
+    check_required(roles, options)
     return roles, replace(options, slices=roles.slices)
 
 
@@ -93,6 +96,13 @@ def audit_units(
     search = search_frame(units.beside, units.groups)
     contradicted = () if options.independent else search.found
     rivals = [] if units.rival is None else [units.rival]
+    requirement, rungs, read = options.requirement, None, len(units.y)
+    if requirement is not None and requirement.quantity != "mean_error":
+        units, rungs = divide_units(units, requirement, options)
+        runner.say(
+            f"  thresholds fixed on {rungs.rows:,} of {read:,} rows, drawn by a hash of the columns"
+            f" that are neither scores nor labels; the other {len(units.y):,} are certified"
+        )
     with fixed_models(units.model, *rivals):
         look = describe_look(
             [(units.model, units.X)],
@@ -106,8 +116,10 @@ def audit_units(
         )
         if units.bounds is not None and units.task == "losses" and roles.grade is not None:
             look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
-        make = partial(certify_units, units, roles)
+        make = partial(certify_units, units, roles, rungs=rungs)
         certificate, turn = looked(book, look, units.known, options, contradicted, make)
+        if rungs is not None:
+            units = answering(units, certificate.facts["walk.threshold"])
         context = Context(
             title=units.name,
             target=units.target,
@@ -128,6 +140,7 @@ def audit_units(
             looked_in=None if book is None else book.paths,
             search=search,
             answers=units,
+            rungs=rungs,
         )
         return document(
             context,
@@ -140,9 +153,16 @@ def audit_units(
 
 
 def certify_units(
-    units: Units, roles: Roles, options: Options, withheld: Withholding
+    units: Units,
+    roles: Roles,
+    options: Options,
+    withheld: Withholding,
+    *,
+    rungs: Rungs | None = None,
 ) -> Certificate:
-    """The claims about answers, on one δ."""
+    """The claims about answers, on one δ; with ``rungs``, at a threshold that is chosen here."""
+    if rungs is not None:
+        return _at_a_chosen_threshold(units, roles, options, withheld, rungs)
     shared: dict[str, Any] = {
         "groups": units.groups,
         "slices": units.slices,
@@ -176,6 +196,7 @@ def certify_units(
             alpha=options.alpha,
             loss=options.loss,
             loss_bound=options.loss_bound,
+            require=options.require if options.loss_bound is not None else None,
             **{**shared, "slices": None if options.loss_bound is None else units.slices},
         )
     else:
@@ -196,6 +217,34 @@ def certify_units(
         absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]
         made = replace(made, claims=(), lacking=(*made.lacking, *absent))
     return of_page(made, None, withheld, names)
+
+
+def _at_a_chosen_threshold(
+    units: Units, roles: Roles, options: Options, withheld: Withholding, rungs: Rungs
+) -> Certificate:
+    """The claims about the scores with the threshold that these rows choose: walked once to find it,
+    and once more with the model that answers from there on, which is the one that is certified.
+    """
+
+    def made(units: Units) -> Certificate:
+        return certify(
+            units.model,
+            units.X,
+            units.y,
+            task="classification",
+            classes=list(units.classes),
+            unseen=list(units.unseen),
+            positive=options.positive,
+            cost=options.cost,
+            metrics=_metrics(units, roles),
+            slices=units.slices,
+            delta=options.delta,
+            require=options.require,
+            thresholds=rungs.thresholds,
+        )
+
+    found = made(answering(units, made(units).facts["walk.threshold"]))
+    return of_page(found, None, withheld, {"target": units.target, "prediction": _answered(roles)})
 
 
 def _metrics(units: Units, roles: Roles) -> tuple[str, ...]:

@@ -88,7 +88,9 @@ class Units:
     known: Known = field(default_factory=Known)
 
 
-def read_units(source: Source | None, roles: Roles, positive: object = None) -> Units:
+def read_units(
+    source: Source | None, roles: Roles, positive: object = None, *, walked: bool = False
+) -> Units:
     """Read a file, or a frame, of answers.
 
     Parameters
@@ -96,6 +98,7 @@ def read_units(source: Source | None, roles: Roles, positive: object = None) -> 
     source : as `surelearn.data.read_table` reads it
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
+    walked : whether the threshold of scores is chosen later, so that none need be stated
 
     Raises
     ------
@@ -112,7 +115,7 @@ def read_units(source: Source | None, roles: Roles, positive: object = None) -> 
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
-    reader = _Reader(raw, _named(raw, roles))
+    reader = _Reader(raw, _named(raw, roles), walked=walked)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -146,8 +149,8 @@ def _named(raw: Raw, roles: Roles) -> Roles:
 class _Reader:
     """One table, and what its columns are."""
 
-    def __init__(self, raw: Raw, roles: Roles) -> None:
-        self.raw, self.roles, self.frame = raw, roles, raw.frame
+    def __init__(self, raw: Raw, roles: Roles, *, walked: bool = False) -> None:
+        self.raw, self.roles, self.frame, self.walked = raw, roles, raw.frame, walked
         self.findings: list[Finding] = []
 
     # ── answers and scores beside what is right ──────────────────────────────────────────────────
@@ -354,7 +357,7 @@ class _Reader:
     ) -> RecordedScores:
         """The score with its threshold."""
         name, threshold = str(self.roles.score), self.roles.threshold
-        if threshold is None and not probable and answer is None:
+        if threshold is None and not probable and answer is None and not self.walked:
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} holds numbers outside 0 to 1: state"
                 f" --threshold, from which {shown(positive)} is answered."
