@@ -95,7 +95,7 @@ MAY_IMPORT = {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
         "types", "version",
     },
-    "prediction": {"certificate", "claim", "data", "files", "persistence", "subject"},
+    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
     "commands": {

@@ -34,8 +34,10 @@ from surelearn.auditing.looks import (
     open_ledger,
     raised_bound,
 )
-from surelearn.auditing.options import Options
+from surelearn.auditing.operating import is_met
+from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
+from surelearn.auditing.walking import at_threshold, check_table, rungs_of
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.data import Table
@@ -58,7 +60,7 @@ class Gate:
 
     Attributes
     ----------
-    passed : whether a risk of at most ``max_risk`` is guaranteed
+    passed : whether a risk of at most ``max_risk``, or what is required, is guaranteed
     number, delta : which try on these rows it was, and the failure probability it had
     repeated : whether the same model had been answered before
     error : the chosen candidate's error on the rows to fit on, by cross-validation (or on the
@@ -70,10 +72,11 @@ class Gate:
     passed: bool
     number: int
     delta: float
-    max_risk: float
+    max_risk: float | None
     rows: int
     error: float
     chosen: str
+    require: str | None = None
     repeated: bool = False
     certificate: Certificate | None = None
     model: Any = field(default=None, repr=False)
@@ -87,7 +90,7 @@ class Gate:
 def gate(
     source: DataSource | None = None,
     *,
-    max_risk: float,
+    max_risk: float | None = None,
     target: str | int | None = None,
     header: bool | None = None,
     drop: Sequence[str] = (),
@@ -108,7 +111,7 @@ def gate(
     source, target, header, drop, keep, group, task, models : the table and the candidates, as in
         `surelearn.audit`
     max_risk : the largest risk to be guaranteed (with ``cost``: mean cost; of numbers: the distance
-        of the interval)
+        of the interval); in its place ``require``, what the operating point must keep
     ledger : where tries are counted: by default in the user's state folder and beside the data
     number : which try this is, where no ledger outlives a run; with a ledger that knows more tries,
         theirs counts
@@ -126,7 +129,13 @@ def gate(
     >>> bool(gate("breast_cancer", max_risk=0.15, models=LogisticRegression(max_iter=5000), ledger=False, number=1))
     True
     """
-    if (
+    asked = Options(**options)
+    if (max_risk is None) == (asked.require is None):
+        raise OptionError(
+            lambda m, r: f"a gate needs {m}, the risk to be guaranteed, or {r}, not both",
+            "max_risk", "require",
+        )  # fmt: skip
+    if max_risk is not None and (
         isinstance(max_risk, bool)
         or not isinstance(max_risk, int | float)
         or not 0 <= max_risk < math.inf
@@ -134,10 +143,10 @@ def gate(
         raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
     if number is not None:
         stated.whole("number", number)
-    asked = Options(**options)
     check_counted(ledger, number)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    check_table(table, asked)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
@@ -156,7 +165,7 @@ def check_counted(ledger: LedgerArgument, number: int | None) -> None:
 @limits.one_thread()
 def _try_table(
     table: Table,
-    max_risk: float,
+    max_risk: float | None,
     *,
     keep: Sequence[str],
     models: Candidates,
@@ -200,7 +209,8 @@ def _try_table(
     with _silence():
         look = describe_look(
             [(fitted.model, X)], None, y, table.groups, divided.options,
-            name=table.name, target=table.target, kind="gate", more=(repr(float(max_risk)),),
+            name=table.name, target=table.target, kind="gate",
+            more=() if max_risk is None else (repr(float(max_risk)),),
         )  # fmt: skip
     _refuse_closed(book.at(known), look, table)
     recorded = book.record(replace(look, turn=number or 1), known)
@@ -212,26 +222,31 @@ def _try_table(
         loss_bound=divided.options.loss_bound if raised is None else None,
     )
     certificate = _certificate(divided, fitted, asked, Withholding(raised=raised))
-    headline = None if certificate is None else next(iter(certificate.together), None)
-    passed = (
-        headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
-    )
+    passed = certificate is not None and _passes(certificate, max_risk)
     book.amend(recorded.audit, answer="pass" if passed else "fail")
     answer = Gate(
         passed=passed,
         number=recorded.turn,
         delta=delta,
         max_risk=max_risk,
+        require=options.require,
         rows=len(y),
         error=_measured(fitted.selection),
         chosen=fitted.selection.name,
         repeated=bool(recorded.answer),
     )
-    return (
-        _with_certificate(answer, divided, fitted, certificate)
-        if passed and certificate is not None
-        else answer
-    )
+    if not passed or certificate is None:
+        return answer
+    fitted = at_threshold(fitted, certificate, asked)
+    return _with_certificate(answer, divided, fitted, certificate)
+
+
+def _passes(certificate: Certificate, max_risk: float | None) -> bool:
+    """Whether the risk, or what is required, is guaranteed."""
+    if max_risk is None:
+        return is_met(certificate)
+    headline = next(iter(certificate.together), None)
+    return headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
 
 
 def _measured(selection: Selection) -> float:
@@ -273,7 +288,8 @@ def _certificate(
             if options.population is None and _unlabelled_differ(divided, fitted):
                 return None
             compared = compare_table(divided.table, divided.split, fitted.columns)
-            about = Certified(divided.table, divided.split, fitted, compared=compared)
+            rungs = rungs_of(divided.table, divided.split, fitted, divided.options)
+            about = Certified(divided.table, divided.split, fitted, compared=compared, rungs=rungs)
             return certify_table(about, options, withheld)
     except (Exception, SystemExit):
         return None
@@ -311,9 +327,8 @@ def _with_certificate(
     answer: Gate, divided: Divided, fitted: FittedChoice, certificate: Certificate
 ) -> Gate:
     """The answer of a pass, with what may now be shown."""
-    setting = (
-        f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
-    )
+    limit = answer.require if answer.max_risk is None else f"{answer.max_risk:g}"
+    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {limit}"
     claims = [
         replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims
     ]

@@ -57,7 +57,7 @@ def promise(certificate: Certificate) -> str:
     if "sensitivity" in bounds:
         found = f"at least **{show(bounds['sensitivity'], 'rate', '>=')}** of {positive} rows found"
     if "specificity" in bounds:
-        share = show(1 - bounds["specificity"], "rate", "<=")
+        share = show(round(1 - bounds["specificity"], 12), "rate", "<=")  # 1 − 0.7 is not a float
         alarms = f"at most **{share}** of the others called {positive}"
     parts = [found, alarms]
     if said == "specificity":

@@ -142,6 +142,8 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
         if name == "loss" and wanted is None and made[name] == Measurement.loss:
             continue
         yield f"its option {name} is {made[name]!r}, in audit.json it is {wanted!r}"
+    if "require" in made and made["require"] != options.require:
+        yield f"it requires {made['require']!r}, in audit.json that is {options.require!r}"
 
 
 def _check_pages(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from surelearn.commands.audit import check_options, load_models
+from surelearn.commands.audit import check_options, in_flags, load_models
 from surelearn.commands.out import check_out, named_out
 from surelearn.terminal import no_exit, say, shorten
 
@@ -19,6 +19,7 @@ EXAMPLES = """
 Examples:
   surelearn gate data.csv --target y --max-risk 0.05                      pass (exit 0) or fail (exit 1), and nothing else
   surelearn gate data.csv --target y --max-risk 0.05 --model mine:make    a better model: the next try
+  surelearn gate data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn gate data.csv --target y --max-risk 0.05 --try 7              where no ledger outlives a run, as in CI
 \b
 Of k tries the k-th has the failure probability 6δ/(π²k²), together δ. That holds however the models were developed,
@@ -32,9 +33,11 @@ Where that is not trusted, they must lie where developers cannot read them.
 @click.option(
     "--max-risk",
     type=float,
-    required=True,
     help="Pass if this risk (with --cost: mean cost) is guaranteed.",
 )
+@click.option("--require", metavar="PROMISE",
+              help="Instead of --max-risk: pass if an operating point that keeps it is guaranteed, such as"
+              " 'sensitivity >= 0.95'.")  # fmt: skip
 @click.option(
     "--target",
     help="Column to predict, by name or by position: 1 is the first column, -1 the last.",
@@ -140,7 +143,7 @@ def command(source: str | None, **given: Any) -> None:
 def _gate(
     source: str | None,
     *,
-    max_risk: float,
+    max_risk: float | None,
     models: str | None,
     ledger: Path | None,
     number: int | None,
@@ -160,6 +163,8 @@ def _gate(
     options = check_options(
         {name: value for name, value in given.items() if name != "keep"}, jobs, max_risk
     )
+    if (max_risk is None) == (options.require is None):
+        raise ValueError("say --max-risk, the risk to be guaranteed, or --require, and not both")
     check_counted(ledger, number)
     check_out(out)
     candidates = load_models("--model", models)
@@ -175,15 +180,16 @@ def _gate(
         progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
         say=tell,
     )
-    answer = gate(
-        table,
-        max_risk=max_risk,
-        models=candidates,
-        ledger=ledger,
-        number=number,
-        runner=runner,
-        **given,
-    )
+    with in_flags():
+        answer = gate(
+            table,
+            max_risk=max_risk,
+            models=candidates,
+            ledger=ledger,
+            number=number,
+            runner=runner,
+            **given,
+        )
     what, unit = "errors", "rate"
     if options.miss is not None:
         what, unit = "mean cost", "number"

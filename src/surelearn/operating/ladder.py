@@ -19,7 +19,7 @@ FEW_STEPS = 24  # of one whose rows change from step to step, where each step ma
 _BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Rungs:
     """Thresholds in the order of a walk, and what the other rows make one expect of the first.
 
