@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from surelearn.bounds.thresholds import sure_rows
 from surelearn.operating.requirement import Requirement
-from surelearn.types import Array, Bools
+from surelearn.types import Array, Bools, Ints
 
 STEPS = 100  # of a walk in which more thresholds cost nothing: they fail one after the other
 FEW_STEPS = 24  # of one whose rows change from step to step, where each step may fail by chance
@@ -98,14 +98,21 @@ def _of_one_class(requirement: Requirement, cuts: Array, scores: Array, good: Bo
     spread = math.sqrt(requirement.level * (1 - requirement.level) / max(own.size, 1))
     least = requirement.level - _BEYOND * spread
     order = np.arange(cuts.size) if rising else np.arange(cuts.size)[::-1]
-    order = order[(kept[order] >= least) | (np.arange(cuts.size) == 0)]
     # one threshold for each rate: the one that goes farthest
     farthest = np.append(np.flatnonzero(np.diff(kept[order])), order.size - 1)
-    chosen = np.unique(np.concatenate(([0], farthest)))
-    if chosen.size > STEPS:
-        chosen = np.unique(chosen[np.linspace(0, chosen.size - 1, STEPS).astype(int)])
+    steps = np.unique(np.concatenate(([0], farthest)))
+    near = steps[(kept[order[steps]] >= least) | (steps == 0)]
+    beyond = steps[near.size :]  # which will hardly pass, and show the rest of the curve
+    chosen = np.concatenate([_thinned(near, STEPS), _thinned(beyond, FEW_STEPS)])
     thresholds = tuple(cuts[order[chosen]].tolist())
     return Rungs(thresholds, float(kept[order[0]]), own.size / max(scores.size, 1), scores.size)
+
+
+def _thinned(steps: Ints, most: int) -> Ints:
+    """At most so many of the steps, evenly, with the first and the last one."""
+    if steps.size <= most:
+        return steps
+    return steps[np.unique(np.linspace(0, steps.size - 1, most).astype(int))]
 
 
 def _of_the_called(
