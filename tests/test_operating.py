@@ -358,6 +358,14 @@ def test_what_does_not_go_together_is_refused(options, said):
         surelearn.certify(Scored(), X, y, **given)
 
 
+def test_more_losses_than_can_be_kept_are_refused(monkeypatch):
+    monkeypatch.setattr("surelearn.operating.walk.MOST_LOSSES", 150)
+    X, y = rows(100)
+    with pytest.raises(ValueError, match="fix fewer beforehand"):
+        certified(X, y, "mean_cost <= 0.5", (0.4, 0.3), cost=3.0)
+    assert certified(X, y, "mean_cost <= 0.5", (0.4,), cost=3.0).claims
+
+
 def test_a_model_without_scores_is_refused():
     X, y = rows(100)
     with pytest.raises(ValueError, match="gives a score of 1"):

@@ -31,6 +31,9 @@ from surelearn.subject.recorded import RecordedScores
 from surelearn.types import AnyArray, Array, Bools, Label, Model, RowsLike, TableRows
 
 
+MOST_LOSSES = 20_000_000  # of all rows at all thresholds, kept for a walk that bets on them
+
+
 @dataclass(frozen=True)
 class Walk:
     """All that is fixed before the rows are looked at.
@@ -79,6 +82,11 @@ class Walk:
             "walk.negatives": int(others.size),
         }
         if self.requirement.quantity == "mean_cost":
+            if cuts.size * scores.size > MOST_LOSSES:
+                raise ValueError(
+                    f"thresholds: {cuts.size:,} of them for {scores.size:,} rows take too many losses"
+                    " to keep; fix fewer beforehand, such as the cheapest one"
+                )
             miss = self.cost or 1.0
             steps = [np.where(scores >= t, np.where(good, 0.0, 1.0), miss * good) for t in cuts]
             facts["walk.losses"] = np.concatenate([ordered(one) for one in steps]).tolist()
