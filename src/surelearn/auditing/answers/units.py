@@ -121,6 +121,8 @@ def read_units(
     roles: Roles,
     positive: object = None,
     labels: Sequence[str] | None = None,
+    *,
+    walked: bool = False,
 ) -> Units:
     """Read a file, or a frame, of answers.
 
@@ -130,6 +132,7 @@ def read_units(
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
     labels : those that the truth can have, where they are known; by default those of the file
+    walked : whether the threshold of scores is chosen later, so that none need be stated
 
     Raises
     ------
@@ -146,7 +149,7 @@ def read_units(
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
-    reader = _Reader(raw, _named(raw, roles), labels)
+    reader = _Reader(raw, _named(raw, roles), labels, walked=walked)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -180,8 +183,11 @@ def _named(raw: Raw, roles: Roles) -> Roles:
 class _Reader:
     """One table, and what its columns are."""
 
-    def __init__(self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None, *, walked: bool = False
+    ) -> None:
         self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
+        self.walked = walked
         self.findings: list[Finding] = []
         self.compared = False
 
@@ -411,7 +417,7 @@ class _Reader:
     ) -> RecordedScores:
         """The score with its threshold."""
         name, threshold = str(self.roles.score), self.roles.threshold
-        if threshold is None and not probable and answer is None:
+        if threshold is None and not probable and answer is None and not self.walked:
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} holds numbers outside 0 to 1: state"
                 f" --threshold, from which {shown(positive)} is answered."
