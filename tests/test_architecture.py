@@ -18,8 +18,8 @@ MAY_IMPORT = {
     "version": set(),
     "__init__": {
         "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
-        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "optim", "papers", "persistence", "planning",
-        "report", "robust", "selection", "subject", "training", "version",
+        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "operating", "optim", "papers", "persistence",
+        "planning", "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
     "lacking": set(),
@@ -47,9 +47,10 @@ MAY_IMPORT = {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
         "stated", "subject", "types",
     },
-    "measurement": {"lacking", "subject", "types"},
+    "operating": {"bounds", "lacking", "subject", "types"},
+    "measurement": {"lacking", "operating", "subject", "types"},
     "slicing": {"measurement", "types"},
-    "quantities": {"measurement"},
+    "quantities": {"measurement", "operating"},
     "certificate": {
         "bounds", "claim", "documents", "fingerprint", "lacking", "measurement", "plain", "record", "renamed",
         "slicing", "stated", "types",
@@ -67,8 +68,8 @@ MAY_IMPORT = {
     "cluster": {"base", "bounds", "optim", "record", "stated", "subject", "types"},
     "training": {"base", "boosting", "certificate", "cluster", "fingerprint", "lacking", "linear", "record", "subject"},
     "certification": {
-        "bounds", "certificate", "claim", "fingerprint", "lacking", "measurement", "plain", "quantities", "slicing",
-        "stated", "subject", "types",
+        "bounds", "certificate", "claim", "fingerprint", "lacking", "measurement", "operating", "plain", "quantities",
+        "slicing", "stated", "subject", "types",
     },
     "data": {"claim", "documents", "files", "plain", "subject", "types", "unpacking"},
     "selection": {
@@ -87,14 +88,14 @@ MAY_IMPORT = {
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",
-        "monitoring", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection", "slicing",
-        "stated", "subject", "types", "version",
+        "monitoring", "operating", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection",
+        "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
         "types", "version",
     },
-    "prediction": {"certificate", "claim", "data", "files", "persistence", "subject"},
+    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
     "commands": {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         kernel,
         linear,
         monitoring,
+        operating,
         optim,
         papers,
         persistence,
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "auditing",
     "boosting", "bounds", "certificate_of", "certify", "cluster", "data", "gate", "jobs", "kernel", "linear", "load",
-    "monitoring", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select", "selection",
-    "subject",
+    "monitoring", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
+    "selection", "subject",
 ]  # fmt: skip
 
 _HOMES = {

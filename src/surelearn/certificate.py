@@ -274,7 +274,7 @@ class Certificate:
             differences.append(_ALTERED)
         for claim in self.claims:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
-        differences += self._against_options()
+        differences += [*self._against_options(), *self._against_walk()]
         spent = math.fsum(claim.delta for claim in self.together)
         if spent > self.delta * (1 + _TOLERANCE):
             differences.append(
@@ -328,6 +328,32 @@ class Certificate:
                 )
             for name in stated:
                 if name in claim.inputs and not _same(claim.inputs[name], options.get(name)):
+                    yield f"{claim.label}: its {name} is not that of the options"
+
+    def _against_walk(self) -> Iterator[str]:
+        """In what the facts of a walk along thresholds, and its claim, are other than its counts and
+        the options give.
+        """
+        if "thresholds" not in self.facts.options:
+            return
+        try:
+            walk = Measurement.from_options(self.facts.options).walk
+            if walk is None or isinstance(self.facts.values.get("walk.losses"), Withheld):
+                return
+            again = freeze(walk.end(self.facts.values))
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            yield f"its walk along thresholds cannot be read: {error}"
+            return
+        for name, value in again.items():
+            if not _same(value, self.facts.values.get(name)):
+                yield f"fact {name!r} is not what the walk along the thresholds gives"
+        for claim in self.claims:
+            stated = {"level": walk.requirement.level, "loss_bound": walk.loss_bound}
+            stated |= {"delta": walk.delta}
+            if "step" not in claim.inputs:
+                continue
+            for name, value in stated.items():
+                if name in claim.inputs and not _same(claim.inputs[name], value):
                     yield f"{claim.label}: its {name} is not that of the options"
 
     def _measure(

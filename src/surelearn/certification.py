@@ -25,7 +25,12 @@ from surelearn.bounds import (
     clopper_pearson_interval,
     clopper_pearson_lower,
     conformal_radius,
+    dkw_distance,
+    dkw_lower,
     f1_lower,
+    fixed_sequence_lower,
+    fixed_sequence_mean,
+    fixed_sequence_upper,
     paired_difference,
     range_gain,
     range_mean_lower,
@@ -64,6 +69,7 @@ from surelearn.measurement import (
     losses_of,
     measure,
 )
+from surelearn.operating import Requirement
 from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
@@ -77,6 +83,7 @@ _OF_ANSWERS = {"model", "X", "y", "answers", "truth", "task", "classes", "unseen
 _LEAST_CHANGES = 16
 _STRANGE = 1e-6
 _MOST_REMEMBERED = 10_000
+MOST_THRESHOLDS = 1000
 _COUNTED = ContextVar("counted", default=True)
 # hashes of the models that this process certified, by the targets
 _CERTIFIED: dict[str, list[str]] = {}
@@ -116,6 +123,8 @@ def certify(
     bins: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
     better: Literal["lower", "higher"] = "lower",
     further: Sequence[Happened] = (),
+    require: str | None = None,
+    thresholds: Sequence[float] | None = None,
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -189,6 +198,13 @@ def certify(
         bounded from below, and the gain is how far it is above that of ``baseline_losses``
     further : more rates of the same units, fixed beforehand, such as the errors against each of
         several raters: `surelearn.measurement.Happened`, one line of δ for each quantity
+    require, thresholds : what an operating point must keep, such as "sensitivity >= 0.95"
+        (`surelearn.operating.Requirement`), and the thresholds that may be chosen, fixed beforehand in
+        the order in which they are tried, never read from these rows (`surelearn.operating.ladder`
+        makes them from others). The last one before the first failure is used
+        (``facts["walk.threshold"]``), the headline's part of δ is that of the walk, and of numbers
+        that depend on the threshold only those are claimed that hold at a chosen one. Numbers take
+        "mean_error <= 3", with ``loss_bound`` and no thresholds
 
     Returns
     -------
@@ -215,6 +231,9 @@ def certify(
     stated.fraction("delta", delta)
     stated.whole("candidates", candidates)
     stated.fraction("headline", headline)
+    requirement = None if require is None else Requirement.parse(require)
+    if requirement is None and thresholds is not None:
+        raise ValueError("thresholds go with require, what the chosen one must keep")
     by_losses = losses is not None or (y is None and hasattr(model, "unit_losses"))
     if answers is not None or truth is not None:
         if answers is None or truth is None or not (model is X is y is losses is None):
@@ -244,7 +263,7 @@ def certify(
             "majority": majority,
             "cost": cost,
         }
-        others |= {"baseline": baseline, "loss_bound": loss_bound}
+        others |= {"baseline": baseline, "loss_bound": loss_bound, "require": require}
         if given := [name for name, value in others.items() if value is not None]:
             raise ValueError(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
@@ -277,6 +296,13 @@ def certify(
             largest_group=largest_group,
         )
     what = _shifted(what, weights, weight_bound, proportional)
+    chosen_here: list[Lacking] = []
+    if requirement is not None:
+        what = _required(what, requirement, thresholds, groups, delta * headline / candidates)
+    if what.thresholds:
+        asked = {"slice_risk": slices, "gain": baseline, "novel_risk": novel}
+        chosen_here = _not_at_a_chosen_threshold(asked, further)
+        slices, baseline, novel, further = None, None, None, ()
     classified = what.task == "classification"  # `_with_metrics` refuses metrics of others
     compared = list(compared_parts(slices, X)) if classified and "differences" in metrics else []
     what, without = _with_metrics(
@@ -318,7 +344,7 @@ def certify(
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
     against = baseline is not None or baseline_losses is not None
-    writer.lacking += [*_not_claimed(what, against=against), *without]
+    writer.lacking += [*_not_claimed(what, against=against), *without, *chosen_here]
     table = quantities(
         what, _slice_names(values), against=against, novel=novel is not None, compared=compared
     )
@@ -328,6 +354,67 @@ def certify(
         lacking=tuple(writer.lacking),
         delta=delta,
     )
+
+
+CHOSEN_HERE = "it depends on the threshold, which was chosen on these rows"
+
+
+def _required(
+    what: Measurement,
+    requirement: Requirement,
+    thresholds: Sequence[float] | None,
+    groups: npt.ArrayLike | None,
+    delta: float,
+) -> Measurement:
+    """The measurement with what its operating point must keep, checked."""
+    kind, text = requirement.quantity, str(requirement)
+    if groups is not None or what.weight_bound is not None:
+        other = "groups" if groups is not None else "weights"
+        raise ValueError(f"require counts independent rows one by one: it does not go with {other}")
+    if kind == "mean_error":
+        if what.task != "regression" or what.loss != "absolute" or what.loss_bound is None:
+            raise ValueError(
+                "require='mean_error <= …' is about the absolute error of numbers and needs"
+                " loss_bound, which no error exceeds"
+            )
+        if thresholds is not None:
+            raise ValueError("require='mean_error <= …' has no thresholds: leave them out")
+        return replace(what, require=text)
+    if what.task != "classification":
+        raise ValueError(f"require={text!r} is about classes; of numbers say 'mean_error <= …'")
+    if kind != "error" and what.positive is None:
+        raise ValueError(f"require={text!r} needs positive, the class that matters")
+    if (kind == "mean_cost") != (what.cost is not None):
+        raise ValueError("cost and require='mean_cost <= …' go together, and with no other require")
+    walked = _walked(thresholds)
+    return replace(what, require=text, thresholds=walked, walk_delta=delta, constants=())
+
+
+def _walked(thresholds: Sequence[float] | None) -> tuple[float, ...]:
+    """Thresholds in the order of a walk."""
+    if thresholds is None:
+        raise ValueError(
+            "require needs thresholds, in the order in which they are tried, fixed on other rows:"
+            " surelearn.operating.ladder makes them"
+        )
+    try:
+        given = np.asarray(thresholds, dtype=float)
+    except (TypeError, ValueError):
+        given = np.array([np.nan])
+    if given.ndim != 1 or not given.size or not np.isfinite(given).all():
+        raise ValueError(f"thresholds must be finite numbers, at least one, not {thresholds!r:.60}")
+    if given.size > MOST_THRESHOLDS:
+        raise ValueError(f"thresholds must be at most {MOST_THRESHOLDS:,}, not {given.size:,}")
+    return tuple(given.tolist())
+
+
+def _not_at_a_chosen_threshold(
+    asked: Mapping[str, object], further: Sequence[Happened]
+) -> list[Lacking]:
+    """What depends on the threshold, and is not claimed where these rows chose it."""
+    names = ["risk", "class_error", *(name for name, given in asked.items() if given is not None)]
+    names += [one.what.quantity for one in further]
+    return [Lacking(name, CHOSEN_HERE) for name in dict.fromkeys(names)]
 
 
 def _what_losses(
@@ -548,6 +635,8 @@ def _with_metrics(
             reason = "of several classes it is about one that matters: state it as positive"
         elif name == "f1" and what.positive is None:
             reason = "it is about a class that matters: state it as positive"
+        elif name in ("balanced_accuracy", "f1", "differences") and what.thresholds:
+            reason = CHOSEN_HERE
         elif name == "differences" and not compared:
             reason = "there is no column with several slices to compare"
         else:
@@ -690,6 +779,10 @@ class _Writer:
             return self._gain(quantity, delta)
         if quantity.kind == "interval":
             return self._interval(quantity, delta)
+        if quantity.kind == "walk":
+            return self._walk(quantity, delta)
+        if quantity.kind in ("band", "distance"):
+            return self._at_every_threshold(quantity, delta)
         if quantity.kind in _OF_COUNTS:
             theorem, read = _OF_COUNTS[quantity.kind]
             read = {name: f"{quantity.name}.{fact}" for name, fact in read.items()}
@@ -752,6 +845,30 @@ class _Writer:
             return self.facts.claim(betting_interval, {"losses": f"{name}.means"}, **options)
         read = {"errors": f"{name}.count", "n": f"{name}.n"}
         return self.facts.claim(clopper_pearson_interval, read, **options)
+
+    def _walk(self, quantity: Quantity, delta: float) -> Claim:
+        """What is required, at the last threshold that a walk passed."""
+        level = Requirement.parse(self.what.require).level
+        options, step = self._options(quantity, delta), {"step": "walk.step"}
+        if quantity.quantity == "mean_cost":
+            read = {"losses": "walk.losses", "n": "walk.n", **step}
+            return self.facts.claim(fixed_sequence_mean, read, level=level, **options)
+        theorem = fixed_sequence_lower if quantity.lower else fixed_sequence_upper
+        read = {"counts": "walk.counts", "sizes": "walk.sizes", **step}
+        return self.facts.claim(theorem, read, level=level, **options)
+
+    def _at_every_threshold(self, quantity: Quantity, delta: float) -> Claim | None:
+        """A rate at the chosen threshold, or the distance of a curve from the truth, by a band."""
+        name = quantity.name
+        if self.facts[f"{name}.n"] == 0:
+            reason = f"{quantity.label}: no row is among such rows"
+            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
+            return None
+        options = self._options(quantity, delta)
+        if quantity.kind == "distance":
+            return self.facts.claim(dkw_distance, {"n": f"{name}.n"}, **options)
+        read = {"successes": f"{name}.count", "n": f"{name}.n"}
+        return self.facts.claim(dkw_lower, read, **options)
 
     def _gain(self, quantity: Quantity, delta: float) -> Claim:
         """How much smaller the mean loss is than another predictor's, on the same rows."""

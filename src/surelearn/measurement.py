@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.lacking import Lacking
+from surelearn.operating import Requirement, Walk, walk_facts
 from surelearn.subject import Task, predict_with, subject_of
 from surelearn.subject.predicting import missing
 from surelearn.subject.recorded import (
@@ -37,7 +38,7 @@ _SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float3
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
-_LATER = 9  # options that came after the first version: kept only where they are set
+_LATER = 12  # options that came after the first version: kept only where they are set
 
 
 class FurtherRate(NamedTuple):
@@ -89,6 +90,9 @@ class Measurement:
         them
     better : losses: "lower", or "higher" where they are grades, which are bounded from below
     further : more rates of the same units
+    require : what the operating point must keep, `surelearn.operating.Requirement` as text; then only
+        what holds at a threshold that is chosen on these rows is measured
+    thresholds, walk_delta : those of its walk, in their order, and the δ of each step
     """
 
     task: Task | Literal["losses"]
@@ -110,6 +114,9 @@ class Measurement:
     unseen: tuple[Any, ...] = ()
     better: Literal["lower", "higher"] = "lower"
     further: tuple[FurtherRate, ...] = ()
+    require: str = ""
+    thresholds: tuple[float, ...] = ()
+    walk_delta: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """Plain options for the facts; the last ones, which came later, and those of other
@@ -131,6 +138,13 @@ class Measurement:
         if self.positive is None and len(self.classes) == 2:
             return self.classes[1]
         return self.positive
+
+    @property
+    def walk(self) -> Walk | None:
+        """The walk along thresholds that is asked for, if one is."""
+        if not self.thresholds:
+            return None
+        return Walk(Requirement.parse(self.require), self.thresholds, self.walk_delta, self.cost)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
@@ -260,7 +274,7 @@ def _classification(
     sampler: _Sampler,
     values: dict[str, Any],
     parts: Mapping[str, Mapping[str, Mask]],
-) -> Loss:
+) -> Loss | None:
     labels = (*what.classes, *what.unseen)
     unknown = [label for label in _unique(y) if label not in labels]
     if unknown:
@@ -268,6 +282,12 @@ def _classification(
             f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}"
         )
     predicted = _labels(model, X, y.size, "model", what)
+    if (walk := what.walk) is not None:
+        values |= walk_facts(
+            walk, model, X, y, positive=what.positive, classes=what.classes, ordered=sampler.ordered
+        )
+        _more_metrics(model, X, y, predicted, what, sampler, values)
+        return None
     wrong = np.asarray(predicted != y, dtype=bool)
     risk = Loss("risk", wrong, counted=True)
     values |= sampler.kept(risk, compared=True)
@@ -623,6 +643,10 @@ class _Sampler:
         if compared or not loss.counted or self.weights is not None:
             facts[f"{loss.name}.losses"] = self._means(loss.values, within)
         return facts
+
+    def ordered(self, values: Array) -> Array:
+        """One number per unit, in the fixed order."""
+        return self._means(values, np.ones(len(values), dtype=bool))
 
     def mean(self, values: Array | Mask) -> float:
         """The mean over all units."""

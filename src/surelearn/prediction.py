@@ -23,6 +23,7 @@ from surelearn.claim import Claim
 from surelearn.data.frames import Source
 from surelearn.data.schema import Notes, Schema
 from surelearn.data.stream import Stream, open_stream
+from surelearn.operating import Requirement
 from surelearn.persistence import Saved
 from surelearn.subject import scores_of
 
@@ -57,6 +58,17 @@ def interval_claim(certificate: Certificate | None) -> Claim | None:
     """
     claims = () if certificate is None else certificate.together
     return next((claim for claim in claims if claim.quantity == "error_quantile"), None)
+
+
+def abstains_below(certificate: Certificate | None) -> float | None:
+    """The confidence below which no answer is given, where errors among the answered are guaranteed;
+    None where every row is answered.
+    """
+    facts = None if certificate is None else certificate.facts
+    if facts is None or "walk.threshold" not in facts:
+        return None
+    selective = Requirement.parse(facts.options["require"]).quantity == "error"
+    return float(facts["walk.threshold"]) if selective else None
 
 
 @dataclass
@@ -106,6 +118,9 @@ class Predictor:
         """What the model adds to a piece."""
         made = scores_of(self.saved.model, self.rows(stream, table))
         claim = interval_claim(self.saved.certificate)
+        confident = abstains_below(self.saved.certificate)
+        if confident is not None and "probability" in made:
+            made["abstain"] = np.asarray(made["probability"], dtype=float) < confident
         if self.schema.task == "regression" and claim is not None:
             radius = float(claim.value)  # type: ignore[arg-type]
             made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from surelearn.measurement import CLIP, MOST_LOG_LOSS, Measurement, bin_names
+from surelearn.operating import Requirement
 
 Kind = Literal[
-    "mean", "gain", "row-weighted", "radius", "interval", "auc", "f1", "balanced", "difference"
-]
+    "mean", "gain", "row-weighted", "radius", "interval", "auc", "f1", "balanced", "difference", "walk",
+    "band", "distance",
+]  # fmt: skip
+CHOSEN = ", at the chosen threshold"
 NOVEL = "contents without a near copy among the fit rows"
 
 
@@ -30,7 +33,9 @@ class Quantity:
     quantity, label, family : of its claim
     kind : "mean" of a loss; "gain", how much smaller it is than that of ``than``; "row-weighted",
         its mean over the rows of groups; "radius", the distance from the truth of most targets;
-        "interval", a rate from both sides; "auc", "f1", "balanced", "difference" as they are called
+        "interval", a rate from both sides; "auc", "f1", "balanced", "difference" as they are called;
+        "walk", what is required of the chosen threshold; "band", a rate there by a bound that holds
+        at every threshold; "distance", how far a whole curve is from the truth
     lower : whether it is bounded from below
     within : whether it is about a part of the units only
     bounds : the range of the loss; None for a rate, which is 0 or 1 by its kind
@@ -71,6 +76,8 @@ def quantities(
     novel : whether contents without a near copy have a claim of their own
     compared : columns whose slices' rates are compared
     """
+    if what.task == "classification" and what.thresholds:
+        return [*_of_requirement(what), *_of_metrics(what, [])]
     if what.task == "classification":
         table = _of_classes(what, list(slices), against=against, novel=novel)
         return [*table, *_of_metrics(what, list(compared)), *_of_further(what)]
@@ -213,6 +220,55 @@ def _of_classes(what: Measurement, slices: list[str], *, against: bool, novel: b
             [Quantity(name="novel", quantity="novel_risk", label=f"errors on {NOVEL}", within=True)]
         )
     return table
+
+
+def _of_requirement(what: Measurement) -> Table:
+    """What holds at a threshold that is chosen on the same rows: the number that the walk tests, and
+    others that have a share of δ, and a bound, of their own.
+    """
+    kind = Requirement.parse(what.require).quantity
+    names = {
+        "sensitivity": f"sensitivity (recall) for {what.positive}{CHOSEN}",
+        "specificity": f"specificity for {what.positive}{CHOSEN}",
+        "precision": f"precision for {what.positive}{CHOSEN}",
+        "error": f"errors among the answered{CHOSEN}",
+        "mean_cost": f"mean cost, in false alarms{CHOSEN}",
+    }
+    walked = Quantity(
+        name="walk",
+        quantity="selective_error" if kind == "error" else kind,
+        label=names[kind],
+        kind="walk",
+        lower=kind in ("sensitivity", "specificity", "precision"),
+        within=True,
+        bounds=(0.0, max(what.cost or 0.0, 1.0)) if kind == "mean_cost" else None,
+        loss="cost" if kind == "mean_cost" else "",
+    )
+    if kind == "error":
+        label = f"rows that are answered{CHOSEN}"
+        return [
+            [walked],
+            [Quantity(name="answered", quantity="answered", label=label, kind="band")],
+        ]
+    both = ("sensitivity", "specificity")
+    if kind not in both:  # the walk has looked at both classes
+        others = [
+            Quantity(name=n, quantity=n, label=names[n], kind="band", within=True) for n in both
+        ]
+        return [[walked], others]
+    other = both[kind == "sensitivity"]
+    untouched = Quantity(name=other, quantity=other, label=names[other], lower=True, within=True)
+    curve = [
+        Quantity(
+            name=name,
+            quantity=f"{name}_distance",
+            label=f"{name} below the measured curve, at any threshold",
+            kind="distance",
+            within=True,
+        )
+        for name in both
+    ]
+    return [[walked], [untouched], curve]
 
 
 def _of_metrics(what: Measurement, compared: list[str]) -> Table:

@@ -257,7 +257,7 @@ def test_a_gate_of_grades_and_what_does_not_go_with_answers(here, shell):
     refusal = shell.refusal("gate t.csv --pass passed --at-least 0.5 --model ridge")
     assert "--model goes with a table to fit on" in refusal
     assert "pass --max-risk" in shell.refusal("gate t.csv --pass passed")
-    assert "pass --max-risk" in shell.refusal("gate t.csv --target label")
+    assert "say --max-risk" in shell.refusal("gate t.csv --target label")
     assert "--at-least goes with" in shell.refusal("gate t.csv --target label --at-least 0.5")
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from surelearn.auditing.fitting import FittedChoice
 from surelearn.auditing.options import Options
 from surelearn.auditing.single_rows import FEWEST
+from surelearn.auditing.walking import at_threshold
 from surelearn.bounds import betting_upper, chernoff_kl, empirical_bernstein, hoeffding
 from surelearn.bounds.holdout import ORDER, STATED_RANGE, UNIT_RANGE
 from surelearn.certificate import (
@@ -28,6 +29,7 @@ from surelearn.claim import Claim, Finding, find_theorem
 from surelearn.data import Table
 from surelearn.data.novelty import Compared
 from surelearn.lacking import Lacking
+from surelearn.operating import Rungs
 from surelearn.renamed import from_fit_rows
 from surelearn.selection.costs import best_constant
 from surelearn.selection.selector import Selection
@@ -79,6 +81,7 @@ class Certified:
     including : the model that was given the columns that repeat the target; None where there are
         none
     rival : the model that is compared with; None: the best constant answer of the fit rows
+    rungs : the thresholds that an operating point may be chosen among
     """
 
     table: Table
@@ -87,6 +90,7 @@ class Certified:
     including: FittedChoice | None = None
     rival: Any = None
     compared: Compared | None = None
+    rungs: Rungs | None = None
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -122,6 +126,8 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
             claims=(),
             lacking=_without_raised(absent, withheld.raised),
         )
+    if about.rungs is not None and about.including is None:
+        return _at_a_chosen_threshold(about, options, withheld, names, about.rungs)
     more: dict[str, Any] = {"slices": _slices(about, options), "baseline": about.rival}
     more["novel"] = (
         about.compared.novel if about.compared is not None and about.compared.planned else None
@@ -140,6 +146,29 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
     )
     second = _second(other, delta / 4, about.dropped)
     return of_page(replace(made, delta=delta), learner, withheld, names, (second, other.facts))
+
+
+def _at_a_chosen_threshold(
+    about: Certified,
+    options: Options,
+    withheld: Withholding,
+    names: Mapping[str, str],
+    rungs: Rungs,
+) -> Certificate:
+    """The claims about a threshold that the certify rows choose: walked once to find it, and once
+    more with the model that answers from there on, which is the one that is certified.
+    """
+    more = {"require": options.require, "thresholds": rungs.thresholds, **_metrics(about, options)}
+    if options.slices:
+        more["slices"] = _slices(about, options)
+
+    def made(fitted: FittedChoice) -> Certificate:
+        X, y = about.rows_of(fitted)
+        return certify(fitted.model, X, y, **more, **_shared(about, options))
+
+    fitted = at_threshold(about.fitted, made(about.fitted), options)
+    learner = own_certificate(fitted.model, fitted.selection)
+    return of_page(made(fitted), learner, withheld, names)
 
 
 def certify_rows(
@@ -207,6 +236,8 @@ def _shared(about: Certified, options: Options) -> dict[str, Any]:
         "task": table.task,
     }
     shared |= asked_of(options, table.task)
+    if table.task == "regression" and options.loss_bound is not None:
+        shared["require"] = options.require
     if table.task == "classification":
         train = np.union1d(split.fit, split.select)
         constant = (

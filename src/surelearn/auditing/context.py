@@ -15,6 +15,7 @@ from surelearn.claim import Finding
 from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
 from surelearn.lacking import Lacking
+from surelearn.operating import Rungs
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
 from surelearn.subject import Task
@@ -33,7 +34,7 @@ class Context:
     ``X`` is a certify row, and ``seen`` has the rows that it was fitted on, if its user gave them.
     ``compared`` says which certify rows are like those that it was fitted on. ``looked_in`` are the
     ledgers; None: none is kept. ``answers`` are there where somebody wrote them down, and no model
-    is at hand.
+    is at hand. ``rungs`` are the thresholds of an operating point, and the rows that fixed them.
     """
 
     title: str
@@ -64,6 +65,7 @@ class Context:
     left_out: tuple[str, ...] = ()
     not_installed: tuple[tuple[str, str], ...] = ()
     answers: Units | None = None
+    rungs: Rungs | None = None
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

@@ -130,7 +130,7 @@ def fit(
             f" {criterion.name!r} does not give here"
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
-    if costs is None and selection.threshold is not None:
+    if costs is None and selection.threshold is not None and options.require is None:
         threshold = selection.threshold
         unfitted = with_threshold(selection.model, threshold, selection.positive)
     fitted = fit_quietly(unfitted, X, y)
@@ -174,10 +174,12 @@ def _candidates(
             )
             for c in as_candidates(models)
         ]
-    if options.cost is not None or options.threshold is not None:
+    walked = options.requirement is not None and task == "classification"
+    if options.cost is not None or options.threshold is not None or walked:
         made = [candidate for candidate in made if subject_of(candidate.model).gives_probabilities]
         if not made:
-            raise ValueError("--cost and --threshold need a candidate that gives probabilities")
+            asked = "--require needs" if walked else "--cost and --threshold need"
+            raise ValueError(f"{asked} a candidate that gives probabilities")
     return made, left_out
 
 

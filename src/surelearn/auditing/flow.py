@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -22,13 +22,15 @@ from surelearn.auditing.looks import (
     known_table,
     open_ledger,
 )
-from surelearn.auditing.options import Options
+from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.pages import document, looked
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
 from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
+from surelearn.auditing.walking import at_threshold, check_table, rungs_of
+from surelearn.certificate import Certificate
 from surelearn.data import Table
-from surelearn.data.independence import search_rows, search_table
+from surelearn.data.independence import Search, search_rows, search_table
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import fixed_models
 from surelearn.jobs import Runner
@@ -36,7 +38,7 @@ from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.costs import best_constant
-from surelearn.selection.ledger import LedgerArgument
+from surelearn.selection.ledger import Ledger, LedgerArgument
 from surelearn.subject import Task, describe, scores_of, subject_of, task_of
 from surelearn.subject.refitting import take
 from surelearn.types import Labels, Model, RowsLike
@@ -125,7 +127,7 @@ def audit(
     dry_run : of a table: only say which rows do what and what is odd about those to fit on; use no
         certify row
     **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``,
-        ``loss_bound``, ``largest_group``, ``seed``, … as in `surelearn.auditing.options.Options`;
+        ``require``, ``loss_bound``, ``largest_group``, ``seed``, … as in `surelearn.auditing.options.Options`;
         ``independent=True`` vouches for rows that look dependent, ``population="labelled"`` says
         that rows without a label do not matter; ``show_rows=True`` prints values of single rows;
         ``skip=("poisoning", …)`` leaves out sections, ``effort=0.1`` gives them a tenth of their
@@ -150,7 +152,7 @@ def audit(
             "time": time,
             "models": models,
         }
-        table_only |= {name: getattr(asked, name) for name in ("slices", "threshold")}
+        table_only |= {name: getattr(asked, name) for name in ("slices", "threshold", "require")}
         table_only["dry_run"] = dry_run or None
         if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
             raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
@@ -168,6 +170,12 @@ def audit(
         data, target=target, header=header, drop=drop, group=group, time=time, task=task
     )
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    check_table(table, asked)
+    if asked.require is not None and against is not None:
+        raise OptionError(
+            lambda r, a: f"{r} chooses the threshold on the certify rows: leave out {a}",
+            "require", "against",
+        )  # fmt: skip
     if dry_run:
         return divide(table, keep, asked)
     return _audit_table(table, keep, models, against, ledger, asked, runner)
@@ -201,8 +209,9 @@ def _audit_table(
         else fit_rival(table, split, fitted.columns, against, options, runner)
     )
     about = Certified(
-        table, split, fitted, including, rival, compare_table(table, split, fitted.columns)
-    )
+        table, split, fitted, including, rival, compare_table(table, split, fitted.columns),
+        None if including is not None else rungs_of(table, split, fitted, options),
+    )  # fmt: skip
     models_here = [fitted.model] if including is None else [fitted.model, including.model]
     with fixed_models(
         *models_here, subject_of(fitted.model).last.model, *([] if rival is None else [rival])
@@ -215,7 +224,7 @@ def _page_of_table(
 ) -> Audit:
     """Certify and audit models that stay as they are now."""
     table, split, fitted, options = about.table, about.split, about.fitted, divided.options
-    X, y = about.rows_of(fitted)
+    _, y = about.rows_of(fitted)
     book, known, search = (
         open_ledger(ledger, table.path),
         known_table(table, split),
@@ -231,6 +240,24 @@ def _page_of_table(
     certificate, turn = looked(
         book, look, known, options, contradicted, partial(certify_table, about)
     )
+    fitted = at_threshold(fitted, certificate, options)
+    about = replace(about, fitted=fitted)
+    with fixed_models(fitted.model):
+        return _document_of_table(about, divided, certificate, turn, book, search, runner)
+
+
+def _document_of_table(
+    about: Certified,
+    divided: Divided,
+    certificate: Certificate,
+    turn: int,
+    book: Ledger | None,
+    search: Search,
+    runner: Runner,
+) -> Audit:
+    """The page about the model that its certificate is about."""
+    table, split, fitted, options = about.table, about.split, about.fitted, divided.options
+    X, _ = about.rows_of(fitted)
     train = np.union1d(split.fit, split.select)
     schema = Schema.of(table, fitted.columns, train)
     # dates move on
@@ -265,6 +292,7 @@ def _page_of_table(
         search=search,
         unlabelled_compared=comparable(table),
         left_out=fitted.left_out,
+        rungs=about.rungs,
         not_installed=fitted.not_installed,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}

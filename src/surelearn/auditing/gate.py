@@ -35,11 +35,12 @@ from surelearn.auditing.looks import (
     open_ledger,
     raised_bound,
 )
-from surelearn.auditing.options import Options
+from surelearn.auditing.operating import is_met
+from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
+from surelearn.auditing.walking import at_threshold, check_table
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
-from surelearn.claim import Claim
 from surelearn.data import Table
 from surelearn.data.independence import contradictions
 from surelearn.data.schema import Schema
@@ -60,7 +61,7 @@ class Gate:
 
     Attributes
     ----------
-    passed : whether a risk of at most ``max_risk`` is guaranteed
+    passed : whether a risk of at most ``max_risk``, or what is required, is guaranteed
     number, delta : which try on these rows it was, and the failure probability it had
     repeated : whether the same model had been answered before
     max_risk, at_least : what had to be guaranteed: one of them
@@ -77,6 +78,7 @@ class Gate:
     chosen: str
     max_risk: float | None = None
     at_least: float | None = None
+    require: str | None = None
     error: float | None = None
     repeated: bool = False
     certificate: Certificate | None = None
@@ -91,7 +93,7 @@ class Gate:
 def gate(
     source: DataSource | None = None,
     *,
-    max_risk: float,
+    max_risk: float | None = None,
     target: str | int | None = None,
     header: bool | None = None,
     drop: Sequence[str] = (),
@@ -112,7 +114,7 @@ def gate(
     source, target, header, drop, keep, group, task, models : the table and the candidates, as in
         `surelearn.audit`
     max_risk : the largest risk to be guaranteed (with ``cost``: mean cost; of numbers: the distance
-        of the interval)
+        of the interval); in its place ``require``, what the operating point must keep
     ledger : where tries are counted: by default in the user's state folder and beside the data
     number : which try this is, where no ledger outlives a run; with a ledger that knows more tries,
         theirs counts
@@ -130,11 +132,19 @@ def gate(
     >>> bool(gate("breast_cancer", max_risk=0.15, models=LogisticRegression(max_iter=5000), ledger=False, number=1))
     True
     """
-    check_risk(max_risk)
+    asked = Options(**options)
+    if (max_risk is None) == (asked.require is None):
+        raise OptionError(
+            lambda m, r: f"a gate needs {m}, the risk to be guaranteed, or {r}, not both",
+            "max_risk", "require",
+        )  # fmt: skip
+    if max_risk is not None:
+        check_risk(max_risk)
     check_counted(ledger, number)
     asked = Options(**options)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    check_table(table, asked)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
@@ -165,7 +175,7 @@ def check_counted(ledger: LedgerArgument, number: int | None) -> None:
 @limits.one_thread()
 def _try_table(
     table: Table,
-    max_risk: float,
+    max_risk: float | None,
     *,
     keep: Sequence[str],
     models: Candidates,
@@ -201,7 +211,8 @@ def _try_table(
     with silence():
         look = describe_look(
             [(fitted.model, X)], None, y, table.groups, divided.options,
-            name=table.name, target=table.target, kind="gate", more=(repr(float(max_risk)),),
+            name=table.name, target=table.target, kind="gate",
+            more=() if max_risk is None else (repr(float(max_risk)),),
         )  # fmt: skip
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
@@ -215,6 +226,7 @@ def _try_table(
         number=recorded.turn,
         delta=delta,
         max_risk=max_risk,
+        require=options.require,
         rows=len(y),
         error=_measured(fitted.selection),
         chosen=fitted.selection.name,
@@ -223,6 +235,7 @@ def _try_table(
     if certificate is None:
         return answer
     certificate = with_try(certificate, answer)
+    fitted = at_threshold(fitted, certificate, options)
     schema, reference = _summaries(divided, fitted)
     kept = {"schema": schema, "reference": reference.to_dict(), "model": fitted.model}
     return replace(answer, certificate=certificate, **kept)
@@ -253,12 +266,12 @@ def tried(
     options: Options,
     name: str,
     make: Callable[[Options, Withholding], Certificate | None],
-    enough: Callable[[Claim], bool],
+    enough: Callable[[Certificate], bool],
 ) -> tuple[Look, float, Certificate | None]:
     """Count the try, and answer it: the try, its δ, and the certificate of a pass.
 
-    ``enough`` says whether the headline of the certificate, made at this try's δ, is what had to be
-    guaranteed; whatever goes wrong with the rows is a fail, and says nothing else.
+    ``enough`` says whether the certificate, made at this try's δ, guarantees what it had to;
+    whatever goes wrong with the rows is a fail, and says nothing else.
     """
     _refuse_closed(book.at(known), look, name)
     recorded = book.record(replace(look, turn=number or 1), known)
@@ -268,17 +281,23 @@ def tried(
     try:
         with silence(), uncounted():
             certificate = make(asked, Withholding(raised=raised))
+            passed = certificate is not None and enough(certificate)
     except (Exception, SystemExit):
-        certificate = None
-    headline = None if certificate is None else next(iter(certificate.together), None)
-    passed = headline is not None and enough(headline)
+        certificate, passed = None, False
     book.amend(recorded.audit, answer="pass" if passed else "fail")
     return recorded, delta, certificate if passed else None
 
 
-def at_most(max_risk: float) -> Callable[[Claim], bool]:
-    """Whether a claim bounds the risk by this."""
-    return lambda claim: isinstance(claim.value, float) and claim.value <= max_risk
+def at_most(max_risk: float | None) -> Callable[[Certificate], bool]:
+    """Whether a certificate's headline bounds the risk by this; None: whether it guarantees what it
+    requires.
+    """
+    if max_risk is None:
+        return is_met
+    return lambda certificate: any(
+        isinstance(claim.value, float) and claim.value <= max_risk
+        for claim in certificate.together[:1]
+    )
 
 
 def _measured(selection: Selection) -> float:
@@ -350,8 +369,8 @@ def _summaries(divided: Divided, fitted: FittedChoice) -> tuple[Schema, Referenc
 
 def with_try(certificate: Certificate, answer: Gate) -> Certificate:
     """The certificate of a pass, with what may now be shown."""
-    goal = next(one for one in (answer.max_risk, answer.at_least) if one is not None)
-    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {goal:g}"
+    goal = answer.require or f"{answer.max_risk if answer.at_least is None else answer.at_least:g}"
+    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {goal}"
     claims = [
         replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims
     ]

@@ -98,6 +98,10 @@ def describe_look(
     later is not charged.
     """
     counted = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
+    if (
+        options.require is None
+    ):  # a look that was recorded before there were requirements is the same
+        del counted["require"]
     asked = json.dumps(counted, sort_keys=True, default=str)
     beside = [] if rival is None else [fingerprint_model(rival), _answers(rival, models[0][1])]
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))

@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from surelearn.operating import Requirement
 from surelearn.selection.costs import cost_of_threshold
 
 LABELLED = "labelled"  # what ``population`` may be
+
+
+def _refused(text: object, name: str) -> str:
+    """Why a requirement cannot be read, with the name of its option."""
+    try:
+        return str(Requirement.parse(text, name))
+    except ValueError as error:
+        return str(error)
 
 
 class OptionError(ValueError):
@@ -58,6 +67,7 @@ class Options:
     independent: bool = False
     population: str | None = None
     coins: bool = False
+    require: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("slices", "skip"):
@@ -84,6 +94,7 @@ class Options:
                 "threshold",
                 "positive",
             )
+        self._check_requirement()
         if self.metric is not None and self.miss is not None:
             raise OptionError(
                 lambda *names: (
@@ -95,6 +106,41 @@ class Options:
                 "metric",
             )
         self._check_names()
+
+    def _check_requirement(self) -> None:
+        """Refuse what cannot be required, or goes with other options."""
+        if self.require is None:
+            return
+        text = self.require
+        try:
+            requirement = Requirement.parse(text)
+        except ValueError:
+            raise OptionError(lambda name: _refused(text, name), "require") from None
+        object.__setattr__(self, "require", str(requirement))
+        kind = requirement.quantity
+        needs = {"mean_error": "loss_bound", "mean_cost": "cost"}.get(kind, "positive")
+        if kind != "error" and getattr(self, needs) is None:
+            why = {
+                "loss_bound": "which no error exceeds",
+                "cost": "what a missed positive costs when a false alarm costs 1",
+                "positive": "the class that matters",
+            }[needs]
+            raise OptionError(
+                lambda r, n: f"{r} '{requirement}' needs {n}, {why}", "require", needs
+            )
+        for other in ("threshold", *(() if kind == "mean_cost" else ("cost",))):
+            if getattr(self, other) is not None:
+                raise OptionError(
+                    lambda r, o: f"{r} '{requirement}' chooses the threshold: leave out {o}",
+                    "require",
+                    other,
+                )
+        if self.largest_group is not None:
+            raise OptionError(
+                lambda r, o: f"{r} counts rows one by one: leave out {o}",
+                "require",
+                "largest_group",
+            )
 
     def _check(self, name: str, holds: Callable[[Any], bool], must: str) -> None:
         """Refuse a number that does not hold; None is for options that need not be given."""
@@ -130,6 +176,11 @@ class Options:
                 ),
                 "skip",
             )
+
+    @property
+    def requirement(self) -> Requirement | None:
+        """What the operating point must keep."""
+        return None if self.require is None else Requirement.parse(self.require)
 
     @property
     def miss(self) -> float | None:

@@ -97,7 +97,8 @@ def own_threshold(context: Context, *, nearly_all: bool = False) -> OwnThreshold
     nearly_all : refits are on nearly all rows, so that the model's own out-of-fold predictions serve
     """
     options, selection = context.options, context.selection
-    if context.threshold is None or options.threshold is not None or selection is None:
+    stated = options.threshold is not None or options.require is not None
+    if context.threshold is None or stated or selection is None:
         return None
     by_cost = options.miss is not None
     positive = options.positive if by_cost else selection.positive

@@ -13,6 +13,7 @@ from surelearn.auditing.claims import of_second_model
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
+from surelearn.auditing.operating import verdict_of_requirement, with_mean_error
 from surelearn.auditing.rare import missed_class, next_step
 from surelearn.auditing.sections import novelty, over_time, performance
 from surelearn.bounds import betting_upper, clopper_pearson
@@ -40,7 +41,9 @@ def first_that_applies(context: Context) -> Verdict:
     if context.suspects:
         return _leak(context)
     if context.task == "regression":
-        verdict = _regression(context)
+        verdict = with_mean_error(context, _regression(context))
+    elif (required := verdict_of_requirement(context)) is not None:
+        verdict = required
     else:
         verdict = _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
     return replace(verdict, sentence=verdict.sentence + novelty.sentence(context) + later(context))

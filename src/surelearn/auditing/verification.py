@@ -13,8 +13,9 @@ from pathlib import Path
 from surelearn import files
 from surelearn.auditing.answers.flow import asked_of_answers
 from surelearn.auditing.answers.models import Models, ask_models
+from surelearn.auditing.answers.operating import answering, divide_units
 from surelearn.auditing.answers.roles import Roles
-from surelearn.auditing.answers.units import read_units
+from surelearn.auditing.answers.units import Units, read_units
 from surelearn.auditing.claims import asked_of, of_second_model
 from surelearn.auditing.dividing import DataSource
 from surelearn.auditing.looks import kept_losses
@@ -25,6 +26,7 @@ from surelearn.certification import certify
 from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.measurement import Measurement
+from surelearn.operating import Requirement
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
 from surelearn.plain import freeze
@@ -80,7 +82,7 @@ def verify_folder(
         saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
         if answers:
-            _check_answers(data, certificate, models, checked, unchecked, differences)
+            _check_answers(data, certificate, models, audit, checked, unchecked, differences)
         elif models is not None:
             raise ValueError(f"{folder} holds its own model: leave out --model")
         elif audit is None or "reading" not in audit.numbers:
@@ -165,6 +167,8 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
         if name == "loss" and wanted is None and made[name] == Measurement.loss:
             continue
         yield f"its option {name} is {made[name]!r}, in audit.json it is {wanted!r}"
+    if "require" in made and made["require"] != options.require:
+        yield f"it requires {made['require']!r}, in audit.json that is {options.require!r}"
 
 
 def _check_pages(
@@ -208,6 +212,7 @@ def _check_answers(
     data: DataSource,
     certificate: Certificate,
     models: Models | None,
+    audit: Audit | None,
     checked: list[str],
     unchecked: list[str],
     differences: list[str],
@@ -226,11 +231,14 @@ def _check_answers(
         return
     positive = options.get("positive")
     try:
+        walked = "thresholds" in options
         units = (
-            read_units(data, roles, positive)
+            read_units(data, roles, positive, walked=walked)
             if models is None
-            else ask_models(data, roles, positive, _as_named(roles, models))[0]
+            else ask_models(data, roles, positive, _as_named(roles, models), walked=walked)[0]
         )
+        if walked:
+            units = _walked(units, certificate, audit, unchecked, differences)
     except DataError as error:
         differences.append(str(error))
         return
@@ -266,6 +274,27 @@ def _other_files(roles: Roles, models: Models) -> Iterator[str]:
             digest = stated.rpartition(", ")[2]
             if model.digest != digest:
                 yield f"{option} {model.name}: its file is another, {model.digest}, not {digest}"
+
+
+def _walked(
+    units: Units,
+    certificate: Certificate,
+    audit: Audit | None,
+    unchecked: list[str],
+    differences: list[str],
+) -> Units:
+    """The units that a threshold was chosen on, with the model that answers from it on."""
+    options = certificate.facts.options
+    told = "the thresholds that were walked along"
+    asked = Options(positive=options.get("positive"), cost=options.get("cost"))
+    if audit is not None:
+        asked = replace(asked, delta=audit.numbers["options"]["delta"])
+    walked, rungs = divide_units(units, Requirement.parse(options["require"]), asked)
+    if audit is None:
+        unchecked.append(f"{told}: they depend on the delta of all tries")
+    elif tuple(rungs.thresholds) != tuple(options["thresholds"]):
+        differences.append(f"{units.name}: {told} are not those that its other rows give")
+    return answering(walked, float(certificate.facts["walk.threshold"]))
 
 
 def _add(

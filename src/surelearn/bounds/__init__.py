@@ -140,6 +140,13 @@ from surelearn.bounds.stability import (
     uniform_stability,
     uniform_stability_nonnegative,
 )
+from surelearn.bounds.thresholds import (
+    dkw_distance,
+    dkw_lower,
+    fixed_sequence_lower,
+    fixed_sequence_mean,
+    fixed_sequence_upper,
+)
 from surelearn.bounds.units import (
     range_gain,
     range_mean_lower,
@@ -201,6 +208,8 @@ __all__ = [
     "deterministic_linear_classifier",
     "distance_from_gap",
     "distance_to_minimizer",
+    "dkw_distance",
+    "dkw_lower",
     "dp_sgd_epsilon",
     "dp_sgd_renyi",
     "duality_gap",
@@ -208,6 +217,9 @@ __all__ = [
     "expected_gap",
     "f1_lower",
     "finite_class",
+    "fixed_sequence_lower",
+    "fixed_sequence_mean",
+    "fixed_sequence_upper",
     "floyd_warmuth",
     "gaussian_mechanism",
     "gibbs_linear_classifier",

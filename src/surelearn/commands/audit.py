@@ -6,7 +6,8 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ Examples:
   surelearn audit adult.csv --no-header --target -1 --positive ">50K"
   surelearn audit visits.csv --target sick --group patient
   surelearn audit sales.csv --target amount --time date
+  surelearn audit data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
 """
 
@@ -83,6 +85,10 @@ Examples:
     type=float,
     help="Answer --positive from this probability t on; implies --cost (1 − t)/t.",
 )
+@click.option("--require", metavar="PROMISE",
+              help="Choose the threshold that keeps it on new rows, and guarantee it: 'sensitivity >= 0.95' (specificity,"
+              " precision; 'error <= 0.01' among the answered, 'mean_cost <= 0.2'; of numbers 'mean_error <= 3')."
+              " Exit with 1 if it cannot be kept.")  # fmt: skip
 @click.option(
     "--slice",
     "slices",
@@ -238,6 +244,7 @@ def _audit(
 ) -> int:
     from surelearn.auditing import audit
     from surelearn.auditing.looks import open_ledger
+    from surelearn.auditing.walking import check_table
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
 
@@ -255,6 +262,8 @@ def _audit(
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
     open_ledger(ledger, table.path)  # one that cannot be read is refused before anything is said
+    with in_flags():
+        check_table(table, options)
     if dry_run:
         return _dry_run(audit(table, dry_run=True, ledger=ledger, **given), reading["target"])
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
@@ -272,9 +281,10 @@ def _audit(
             early=page,  # while the long work goes on
         )
         try:
-            result = audit(
-                table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
-            )
+            with in_flags():
+                result = audit(
+                    table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
+                )
         except BaseException:
             if ctrl_c.pressed:
                 page.keep()
@@ -283,6 +293,8 @@ def _audit(
         journal.delete()
     for line in () if quiet else result_lines(result, paths):
         say(line)
+    if options.require is not None:
+        return check_required(result, tell)
     return check_risk(result, max_risk, tell)
 
 
@@ -296,23 +308,34 @@ def check_options(given: dict[str, Any], jobs: int | None, max_risk: float | Non
     """The options of an audit or a gate; what cannot be is refused in the names of the command
     line.
     """
-    from surelearn.auditing.options import OptionError, Options
+    from surelearn.auditing.options import Options
+
+    with in_flags():
+        options = Options(**given)
+    if max_risk is not None and not max_risk >= 0:
+        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
+    if max_risk is not None and options.require is not None:
+        raise ValueError("--max-risk and --require are two checks: leave out one")
+    if jobs == 0:
+        raise ValueError(
+            "--jobs must not be 0: say 1 for one task at a time, or nothing for all cores"
+        )
+    return options
+
+
+@contextmanager
+def in_flags() -> Generator[None]:
+    """Refusals of options in the names of the command line."""
+    from surelearn.auditing.options import OptionError
 
     flags = {
         str(parameter.name): parameter.opts[0]
         for parameter in click.get_current_context().command.params
     }
     try:
-        options = Options(**given)
+        yield
     except OptionError as error:
         raise ValueError(error.in_terms_of(flags)) from None
-    if max_risk is not None and not max_risk >= 0:
-        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
-    if jobs == 0:
-        raise ValueError(
-            "--jobs must not be 0: say 1 for one task at a time, or nothing for all cores"
-        )
-    return options
 
 
 def load_models(option: str, text: str | None) -> Any:
@@ -502,6 +525,20 @@ def check_risk(
         return 0
     click.echo(f"check: {failed}", err=True)
     return 1
+
+
+def check_required(result: Any, tell: Callable[[str], None]) -> int:
+    """Whether the page guarantees what is required of its operating point."""
+    from surelearn.auditing.operating import is_met
+
+    required = result.numbers["options"]["require"]
+    if result.verdict.kind == "no verdict" or not is_met(result.certificate):
+        click.echo(f"check: {required} is not guaranteed", err=True)
+        return 1
+    tell(
+        f"check: {required}, for one model that was fixed before any page about these rows was read"
+    )
+    return 0
 
 
 def _run_key(table: Table, *parts: Any) -> str:

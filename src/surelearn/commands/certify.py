@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelearn import files
-from surelearn.commands.audit import check_risk, command_line, result_lines, say_verdict
+from surelearn.commands.audit import (
+    check_required,
+    check_risk,
+    command_line,
+    result_lines,
+    say_verdict,
+)
 from surelearn.commands.certify_models import model_and_rows, models_given, roles_given
 from surelearn.commands.columns import of_answers
 from surelearn.commands.early import EarlyPage
@@ -27,6 +33,7 @@ EXAMPLES = """
 Examples:
   surelearn certify answers.csv --truth label --answer predicted
   surelearn certify scored.csv --truth label --score p_cancer --positive cancer
+  surelearn certify scored.csv --truth label --score p_cancer --positive cancer --require "sensitivity >= 0.95"
   surelearn certify evals.jsonl --pass passed --group conversation --slice topic
   surelearn certify evals.jsonl --grade score --loss-range 0 1
   surelearn certify ab.csv --truth label --answer new --against old
@@ -67,6 +74,10 @@ Examples:
               help="Numbers: share that an interval may miss.")  # fmt: skip
 @click.option("--loss-bound", type=float,
               help="Numbers: the absolute error is never larger; its mean is then guaranteed.")  # fmt: skip
+@click.option("--require", metavar="PROMISE",
+              help="Choose a threshold of --score that keeps it on new rows, and guarantee it: 'sensitivity >= 0.95'"
+              " (specificity, precision, 'error <= 0.01' among the answered, 'mean_cost <= 0.2');"
+              " of numbers 'mean_error <= 3'. Exit with 1 if it cannot be kept.")  # fmt: skip
 @click.option("--independent", is_flag=True,
               help="Vouch that rows are independent draws where the file contradicts it.")  # fmt: skip
 @click.option("--population", type=click.Choice(["labelled"]),
@@ -129,14 +140,18 @@ def _certify(
             check_goals(max_risk, at_least, roles)
     except OptionError as error:
         raise ValueError(error.in_terms_of(flags)) from None
+    if options.require is not None and (max_risk is not None or at_least is not None):
+        other = "--max-risk" if at_least is None else "--at-least"
+        raise ValueError(f"{other} and --require are two checks: leave out one")
     check_out(out)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
+    walked = options.require is not None
     if model is None:
-        units = read_units(source, roles, options.positive)
+        units = read_units(source, roles, options.positive, walked=walked)
     else:
         models = models_given(model, given["against"], given["weights"])
-        units, roles = ask_models(source, roles, options.positive, models)
+        units, roles = ask_models(source, roles, options.positive, models, walked=walked)
     open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     for line in _units_lines(units):
@@ -154,6 +169,8 @@ def _certify(
     paths = page.finish(result)
     for line in () if quiet else result_lines(result, paths):
         say(line)
+    if options.require is not None:
+        return check_required(result, tell)
     return check_risk(result, max_risk, tell, at_least)
 
 

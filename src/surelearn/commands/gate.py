@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelearn import files
-from surelearn.commands.audit import check_options, load_models
+from surelearn.commands.audit import check_options, in_flags, load_models
 from surelearn.commands.columns import given_by_name, names_of_answers, of_answers
 from surelearn.commands.out import check_out, named_out
 from surelearn.terminal import no_exit, say, shorten
@@ -29,6 +29,7 @@ EXAMPLES = """
 Examples:
   surelearn gate data.csv --target y --max-risk 0.05                      pass (exit 0) or fail (exit 1), and nothing else
   surelearn gate data.csv --target y --max-risk 0.05 --model mine:make    a better model: the next try
+  surelearn gate data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn gate data.csv --target y --max-risk 0.05 --try 7              where no ledger outlives a run, as in CI
   surelearn gate answers.csv --truth label --answer said --max-risk 0.05  answers of any system to the same rows
 \b
@@ -45,6 +46,9 @@ Where that is not trusted, they must lie where developers cannot read them.
     type=float,
     help="Pass if this risk (with --cost: mean cost) is guaranteed.",
 )
+@click.option("--require", metavar="PROMISE",
+              help="Instead of --max-risk: pass if an operating point that keeps it is guaranteed, such as"
+              " 'sensitivity >= 0.95'.")  # fmt: skip
 @click.option(
     "--at-least", type=float, help="Of --pass, --grade, --winner: pass if this is guaranteed."
 )
@@ -216,12 +220,12 @@ def _gate(
     from surelearn.jobs import Runner, rich_progress
     from surelearn.plain import show
 
-    if max_risk is None:
-        raise ValueError("pass --max-risk, the largest risk that lets a model pass")
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "task")}
     options = check_options(
         {name: value for name, value in given.items() if name != "keep"}, jobs, max_risk
     )
+    if (max_risk is None) == (options.require is None):
+        raise ValueError("say --max-risk, the risk to be guaranteed, or --require, and not both")
     check_counted(ledger, number)
     check_out(out)
     candidates = load_models("--model", models)
@@ -237,15 +241,16 @@ def _gate(
         progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
         say=tell,
     )
-    answer = gate(
-        table,
-        max_risk=max_risk,
-        models=candidates,
-        ledger=ledger,
-        number=number,
-        runner=runner,
-        **given,
-    )
+    with in_flags():
+        answer = gate(
+            table,
+            max_risk=max_risk,
+            models=candidates,
+            ledger=ledger,
+            number=number,
+            runner=runner,
+            **given,
+        )
     what, unit = "errors", "rate"
     if options.miss is not None:
         what, unit = "mean cost", "number"

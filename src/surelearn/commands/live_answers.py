@@ -40,6 +40,8 @@ class LiveAnswers:
         if self.group is not None:
             renamed["group"] = self.group
         roles = replace(roles, against=None, weight=None, weight_bound=None, coin=False, **renamed)
+        if "walk.threshold" in self.certificate.facts:
+            roles = replace(roles, threshold=float(self.certificate.facts["walk.threshold"]))
         known = options.get("classes")
         self.units = read_units(self.source, roles, options.get("positive"), known)
         self.target = self.units.target

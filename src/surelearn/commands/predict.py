@@ -11,6 +11,7 @@ import click
 from surelearn.terminal import ctrl_c, say_aside
 
 if TYPE_CHECKING:
+    from surelearn.certificate import Certificate
     from surelearn.prediction import Predictor
 
 EXAMPLES = """
@@ -52,8 +53,9 @@ def command(
     """Predict the rows of FILE ("-": standard input) with a MODEL: the folder of an audit, or the
     model in it.
 
-    Adds the prediction, its probability where the model gives one, and for regression the interval
-    that was certified. Files larger than memory are read in pieces.
+    Adds the prediction, its probability where the model gives one, whether to abstain where errors among
+    the answered were certified, and for regression the interval that was certified. Files larger
+    than memory are read in pieces.
     """
     from surelearn.persistence import find_model, read_model
     from surelearn.prediction import Predictor, same_file
@@ -103,6 +105,8 @@ def _what_was_added(predictor: Predictor) -> str:
         if with_probability
         else "added: prediction; the model gives no probability"
     )
+    if saved.certificate is not None and "walk.threshold" in saved.certificate.facts:
+        return f"{added}{_promised(saved.certificate)}"
     risk = next((claim for claim in claims if claim.quantity == "risk"), None)
     if risk is None:
         return f"{added}; nothing is guaranteed about it"
@@ -110,6 +114,19 @@ def _what_was_added(predictor: Predictor) -> str:
         f"{added}; errors {risk.bound()} on new rows like the certified ones"
         f" ({percent_sure(risk.delta)} sure)"
     )
+
+
+def _promised(certificate: Certificate) -> str:
+    """What an operating point adds, and what it promises."""
+    from surelearn.auditing.operating import is_met, promise
+    from surelearn.plain import percent_sure
+    from surelearn.prediction import abstains_below
+
+    abstains = ", abstain" if abstains_below(certificate) is not None else ""
+    if not is_met(certificate):
+        return f"{abstains}; {certificate.facts.options['require']} is not guaranteed"
+    kept = promise(certificate).replace("**", "")
+    return f"{abstains}; {kept} ({percent_sure(certificate.delta)} sure)"
 
 
 class _Progress:

@@ -296,6 +296,7 @@ def _curve(chart: Chart, unit: str) -> Markup:
                 "polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)
             )
         )
+    parts += _point(chart.data, x_axis, y_axis)
     dot = {"class_": "mea", "r": 3.5} if len(rows) <= MOST_DOTS else {"class_": "hit", "r": 7}
     for x, y, low, high in rows[:: math.ceil(len(rows) / 60) or 1]:
         tip = (
@@ -311,6 +312,25 @@ def _curve(chart: Chart, unit: str) -> Markup:
             )
         )
     return picture(chart.title, WIDTH, 196 if label else 178, *parts)
+
+
+def _point(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis) -> list[Markup]:
+    """One point that matters, larger than the others and named."""
+    given = data.get("point")
+    at = [number(value) for value in given] if isinstance(given, tuple) else []
+    if len(at) != 2 or not _drawable(*at):
+        return []
+    x, y = x_axis.at(_or(at[0], 0.0)), y_axis.at(_or(at[1], 0.0))
+    left = x > (x_axis.start + x_axis.end) / 2
+    text = element(
+        "text",
+        fit(str(data.get("point_label", "")), 150),
+        class_="tick",
+        x=x - 9 if left else x + 9,
+        y=y + 14,
+        text_anchor="end" if left else "start",
+    )
+    return [element("circle", class_="mea", cx=x, cy=y, r=5.5), text]
 
 
 def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]:

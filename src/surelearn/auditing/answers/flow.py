@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+from surelearn.auditing.answers.operating import answering, check_required, divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
 from surelearn.auditing.answers.units import NO_LABEL, Kind, Units, read_units
@@ -25,13 +26,14 @@ from surelearn.fingerprint import fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
+from surelearn.operating import Rungs
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument, Look
 
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent", "population",
+    "show_rows", "independent", "population", "require",
 )  # fmt: skip
 # of `Roles`, those that are filled in where a model answers
 OF_MODELS = ("probabilities", "labels", "answered_by", "rival_by")
@@ -54,7 +56,7 @@ def audit_answers(
     source : a file, or a data frame, with one row per unit
     ledger, runner : as in `surelearn.audit`
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
-        ``positive``, ``cost``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
+        ``positive``, ``cost``, ``require``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
         ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
@@ -65,7 +67,7 @@ def audit_answers(
     'On new rows like these, the pass rate is at least 91.0% (95% confidence).'
     """
     roles, options = roles_and_options(given)
-    units = read_units(source, roles, options.positive)
+    units = read_units(source, roles, options.positive, walked=options.require is not None)
     return audit_units(units, roles, options, ledger, runner or Runner())
 
 
@@ -90,6 +92,7 @@ def roles_and_options(given: Mapping[str, Any], *, answered: bool = False) -> tu
         raise OptionError(
             lambda s, p: f"{s} needs {p}, the class whose score it is", "score", "positive"
         )
+    check_required(roles, options)
     return roles, replace(options, slices=roles.slices)
 
 
@@ -102,10 +105,19 @@ def audit_units(
     search = search_frame(units.beside, units.groups)
     contradicted = () if options.independent else search.found
     rivals = [] if units.rival is None else [units.rival]
+    requirement, rungs, read = options.requirement, None, len(units.y)
+    if requirement is not None and requirement.quantity != "mean_error":
+        units, rungs = divide_units(units, requirement, options)
+        runner.say(
+            f"  thresholds fixed on {rungs.rows:,} of {read:,} rows, drawn by a hash of the columns"
+            f" that are neither scores nor labels; the other {len(units.y):,} are certified"
+        )
     with fixed_models(units.model, *rivals):
         look = look_at(units, roles, options)
-        make = partial(certify_units, units, roles)
+        make = partial(certify_units, units, roles, rungs=rungs)
         certificate, turn = looked(book, look, units.known, options, contradicted, make)
+        if rungs is not None:
+            units = answering(units, certificate.facts["walk.threshold"])
         context = Context(
             title=units.name,
             target=units.target,
@@ -127,6 +139,7 @@ def audit_units(
             search=search,
             answers=units,
             unlabelled_compared=units.unlabeled_compared,
+            rungs=rungs,
         )
         return document(
             context,
@@ -158,9 +171,14 @@ def look_at(units: Units, roles: Roles, options: Options, **more: Any) -> Look:
 
 
 def certify_units(
-    units: Units, roles: Roles, options: Options, withheld: Withholding
+    units: Units,
+    roles: Roles,
+    options: Options,
+    withheld: Withholding,
+    *,
+    rungs: Rungs | None = None,
 ) -> Certificate:
-    """The claims about answers, on one δ."""
+    """The claims about answers, on one δ; with ``rungs``, at a threshold that is chosen here."""
     columns = units.columns
     if units.task == "regression" and options.loss_bound is None:
         columns = {**columns, "slices": None}  # nothing is averaged, in slices neither
@@ -171,6 +189,12 @@ def certify_units(
     elif units.task == "losses":
         more = {"loss": units.called}
     asked = asked_of_answers(units.task, roles, options)
+    if rungs is not None:
+        more["thresholds"] = rungs.thresholds
+        # walked once to find the threshold, and once more with the model that answers from there on,
+        # which is the one that is certified
+        first = certify(units.model, units.X, units.truth, **columns, **asked, **more)
+        units = answering(units, first.facts["walk.threshold"])
     made = certify(units.model, units.X, units.truth, **columns, **asked, **more)
     if roles.weight is not None:
         population = _COINS if roles.coin else _DRAWN
@@ -208,10 +232,13 @@ def asked_of_answers(task: Kind, roles: Roles, options: Options) -> dict[str, An
     if roles.weight is not None:
         asked["weight_bound"] = roles.weight_bound
     if task == "classification":
-        return {**asked, "task": task, "positive": options.positive, "cost": options.cost}
+        asked |= {"task": task, "positive": options.positive, "cost": options.cost}
+        return asked | ({} if options.require is None else {"require": options.require})
     if task == "losses":
         return {**asked, "loss_range": roles.loss_range or (0.0, 1.0), "better": "higher"}
     numbers = {name: getattr(options, name) for name in ("alpha", "loss", "loss_bound")}
+    if options.require is not None and options.loss_bound is not None:
+        numbers["require"] = options.require
     return {**asked, "task": task, **numbers}
 
 

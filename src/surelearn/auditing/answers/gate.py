@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from surelearn.auditing.answers.flow import certify_units, look_at, roles_and_options
+from surelearn.auditing.answers.operating import divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
 from surelearn.auditing.claims import Withholding
 from surelearn.auditing.gate import (
     Gate,
-    at_most,
     check_counted,
     check_risk,
     opened,
@@ -21,9 +21,9 @@ from surelearn.auditing.gate import (
     with_try,
 )
 from surelearn.auditing.independence import UNLABELLED
+from surelearn.auditing.operating import is_met
 from surelearn.auditing.options import OptionError, Options
 from surelearn.certificate import Certificate
-from surelearn.claim import Claim
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
 from surelearn.fingerprint import fixed_models
@@ -48,7 +48,8 @@ def gate_answers(
         answers
     max_risk : the largest share of errors to be guaranteed (with ``cost``: mean cost; of forecasts:
         the distance of the interval; of passes and duels: the share that fails or is lost)
-    at_least : instead, the pass rate, mean grade or win rate to be guaranteed
+    at_least : instead, the pass rate, mean grade or win rate to be guaranteed; or ``require``, what the
+        operating point must keep
     ledger, number : as in `surelearn.gate`
     **given : as in `surelearn.auditing.answers.audit_answers`; ``delta`` is that of all tries together
 
@@ -60,10 +61,16 @@ def gate_answers(
     True
     """
     roles, options = roles_and_options(given)
-    check_goals(max_risk, at_least, roles)
+    if options.require is None:
+        check_goals(max_risk, at_least, roles)
+    elif max_risk is not None or at_least is not None:
+        other = "at_least" if max_risk is None else "max_risk"
+        raise OptionError(
+            lambda o, r: f"{o} and {r} are two goals: leave out one", other, "require"
+        )
     check_counted(ledger, number)
     return _try_units(
-        read_units(source, roles, options.positive),
+        read_units(source, roles, options.positive, walked=options.require is not None),
         roles,
         options,
         max_risk,
@@ -111,7 +118,9 @@ def _try_units(
 ) -> Gate:
     """Count the try, and answer it."""
     book = opened(ledger, units.path, units.known, number, units.name)
-    goal = float(at_least if max_risk is None else max_risk)  # pyright: ignore[reportArgumentType]
+    rows, rungs = len(units.y), None
+    if options.requirement is not None and options.requirement.quantity != "mean_error":
+        units, rungs = divide_units(units, options.requirement, options)
     rivals = [] if units.rival is None else [units.rival]
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
@@ -120,16 +129,21 @@ def _try_units(
             return None
         if not asked.independent and search_frame(units.beside, units.groups).found:
             return None
-        return certify_units(units, roles, asked, withheld)
+        return certify_units(units, roles, asked, withheld, rungs=rungs)
 
-    def enough(claim: Claim) -> bool:
-        if claim.relation == "<=":
-            return at_most(goal)(claim)
-        least = goal if max_risk is None else 1 - goal
-        return isinstance(claim.value, float) and claim.value >= least
+    def enough(certificate: Certificate) -> bool:
+        claim = next(iter(certificate.together), None)
+        if max_risk is None and at_least is None:
+            return is_met(certificate)
+        if claim is None or not isinstance(claim.value, float):
+            return False
+        if max_risk is not None:
+            risk = 1 - claim.value if claim.relation == ">=" else claim.value
+            return risk <= max_risk
+        return at_least is not None and claim.value >= at_least
 
     with fixed_models(units.model, *rivals):
-        look = look_at(units, roles, options, kind="gate", more=(repr(goal),))
+        look = look_at(units, roles, options, kind="gate", more=(repr((max_risk, at_least)),))
         recorded, delta, certificate = tried(
             book, units.known, look, number, options, units.name, make, enough
         )
@@ -139,7 +153,8 @@ def _try_units(
         delta=delta,
         max_risk=max_risk,
         at_least=at_least,
-        rows=len(units.y),
+        require=options.require,
+        rows=rows,
         chosen=repr(units.model),
         repeated=bool(recorded.answer),
     )

@@ -94,7 +94,9 @@ def audit_model(
     roles, options = roles_and_options({**given, "truth": target}, answered=True)
     rival = None if against is None else _as_file(against, rival_weights, "the other model")
     models = Models(_as_file(model, weights, "the model"), rival)
-    units, roles = ask_models(rows, roles, options.positive, models)
+    units, roles = ask_models(
+        rows, roles, options.positive, models, walked=options.require is not None
+    )
     return audit_units(units, roles, options, ledger, runner or Runner())
 
 
@@ -116,7 +118,7 @@ def check_roles(given: Mapping[str, Any]) -> None:
 
 
 def ask_models(
-    source: Source, roles: Roles, positive: str | None, models: Models
+    source: Source, roles: Roles, positive: str | None, models: Models, *, walked: bool = False
 ) -> tuple[Units, Roles]:
     """Read the rows, let the models answer them, and make units of both.
 
@@ -126,15 +128,18 @@ def ask_models(
     roles : what their columns are; what models filled in before is filled in again
     positive : the class that matters
     models : which answer
+    walked : whether a threshold is chosen, which then answers in the model's place
 
     Returns
     -------
     the units, and the roles with the columns that the models filled in
     """
     raw = load(source, header=roles.header)
-    asked = _Asking(raw, _unfilled(roles), None if positive is None else str(positive))
+    asked = _Asking(
+        raw, _unfilled(roles), None if positive is None else str(positive), walked=walked
+    )
     raw, roles = asked.asked(models)
-    units = units_of(raw, roles, positive)
+    units = units_of(raw, roles, positive, walked=walked)
     return replace(units, findings=(*units.findings, *asked.findings)), roles
 
 
@@ -147,8 +152,10 @@ def _unfilled(roles: Roles) -> Roles:
 class _Asking:
     """One table, and what is asked of models about it."""
 
-    def __init__(self, raw: Raw, roles: Roles, positive: str | None) -> None:
-        self.raw, self.positive = raw, positive
+    def __init__(
+        self, raw: Raw, roles: Roles, positive: str | None, *, walked: bool = False
+    ) -> None:
+        self.raw, self.positive, self.walked = raw, positive, walked
         self.findings: list[Finding] = []
         names = list(raw.frame.columns)
         self.truth: tuple[str, ...] = tuple(
@@ -370,7 +377,8 @@ class _Asking:
         if len(labels) == 2 and self.positive is not None:
             score = self._free(f"{name}: {self.positive}")
             self._put(score, given[:, labels.index(self.positive)])
-            answer = () if roles.threshold is not None else (name,)
+            chosen = self.walked or roles.threshold is not None
+            answer = () if chosen else (name,)
             return replace(roles, answer=answer, score=score)
         if roles.threshold is not None:
             raise ValueError(

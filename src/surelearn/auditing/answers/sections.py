@@ -17,6 +17,7 @@ from surelearn.auditing.sections import (
     costly,
     coverage,
     next_steps,
+    operating_point,
     performance,
     slices,
 )
@@ -137,6 +138,7 @@ ENTRIES: tuple[Entry, ...] = (
     performance.ENTRY,
     GRADES,
     RATERS,
+    operating_point.ENTRY,
     costly.ENTRY,
     next_steps.ENTRY,
     slices.ENTRY,

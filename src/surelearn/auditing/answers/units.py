@@ -126,6 +126,8 @@ def read_units(
     roles: Roles,
     positive: object = None,
     labels: Sequence[str] | None = None,
+    *,
+    walked: bool = False,
 ) -> Units:
     """Read a file, or a frame, of answers.
 
@@ -135,6 +137,7 @@ def read_units(
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
     labels : those that the truth can have, where they are known; by default those of the file
+    walked : whether the threshold of scores is chosen later, so that none need be stated
 
     Raises
     ------
@@ -150,15 +153,21 @@ def read_units(
     """
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
-    return units_of(load(source, header=roles.header), roles, positive, labels)
+    raw = load(source, header=roles.header)
+    return units_of(raw, roles, positive, labels, walked=walked)
 
 
 def units_of(
-    raw: Raw, roles: Roles, positive: object = None, labels: Sequence[str] | None = None
+    raw: Raw,
+    roles: Roles,
+    positive: object = None,
+    labels: Sequence[str] | None = None,
+    *,
+    walked: bool = False,
 ) -> Units:
     """As `read_units`, of a table that was read."""
     labels = labels or roles.labels or None
-    reader = _Reader(raw, _named(raw, roles), labels)
+    reader = _Reader(raw, _named(raw, roles), labels, walked=walked)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -197,8 +206,11 @@ def _named(raw: Raw, roles: Roles) -> Roles:
 class _Reader:
     """One table, and what its columns are."""
 
-    def __init__(self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None, *, walked: bool = False
+    ) -> None:
         self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
+        self.walked = walked
         self.findings: list[Finding] = []
         self.compared = False
 
@@ -433,7 +445,7 @@ class _Reader:
     ) -> RecordedScores:
         """The score with its threshold."""
         name, threshold = str(self.roles.score), self.roles.threshold
-        if threshold is None and not probable and answer is None:
+        if threshold is None and not probable and answer is None and not self.walked:
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} holds numbers outside 0 to 1: state"
                 f" --threshold, from which {shown(positive)} is answered."

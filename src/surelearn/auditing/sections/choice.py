@@ -38,7 +38,7 @@ def section(context: Context) -> Section | None:
     notes = [
         f"Candidates were compared by {measure}, {how}; {rule} was chosen.",
         *_settings(selection),
-        *_threshold(selection),
+        *(_threshold(selection) if context.options.require is None else ()),
         *_price(selection, measure),
         *_left_out(context),
     ]

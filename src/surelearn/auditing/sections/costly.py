@@ -17,7 +17,7 @@ def section(context: Context) -> Section | None:
     what that costs.
     """
     positive, miss = context.options.positive, context.options.miss
-    if positive is None or context.task != "classification":
+    if positive is None or context.task != "classification" or context.options.require is not None:
         return None
     notes = []
     if miss is not None:

@@ -191,7 +191,8 @@ def _more_rows(page: _Page) -> Iterator[NextStep]:
 
 def _planned(page: _Page) -> tuple[str, str] | None:
     """The rows that `surelearn.planning` gives for a better bound on sensitivity, else on errors."""
-    if not page.counts_rows or page.context.task != "classification":
+    required = page.context.options.require is not None  # its verdict says how many rows
+    if not page.counts_rows or page.context.task != "classification" or required:
         return None
     claims = page.certificate.together
     caught = worst(claim for claim in claims if claim.quantity == "sensitivity")

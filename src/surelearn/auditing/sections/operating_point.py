@@ -1,0 +1,185 @@
+"""Section: the operating point that is required: the whole curve with its band, the threshold that was
+chosen on it, and what other thresholds would cost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from surelearn.auditing.context import Context
+from surelearn.auditing.operating import is_met, promise, requirement_of, shortfall, threshold_of
+from surelearn.auditing.writing import Entry
+from surelearn.bounds.thresholds import slack_everywhere
+from surelearn.operating import Requirement
+from surelearn.plain import percent_sure, show
+from surelearn.report import Chart, PageTable, Section
+from surelearn.report.rows import bound_words, sentence_case
+from surelearn.types import Array
+
+MOST = 7  # thresholds of a table
+
+
+def section(context: Context) -> Section | None:
+    """What is promised, at which threshold, and the curve that it was chosen on."""
+    certificate, requirement = context.certificate, requirement_of(context.certificate)
+    if requirement is None or requirement.quantity == "mean_error":
+        return None
+    facts, sure = certificate.facts, percent_sure(certificate.delta)
+    if not certificate.together:
+        return ENTRY.says(notes=(f"Required: {requirement}. Nothing is guaranteed.",))
+    kept = promise(certificate) if is_met(certificate) else shortfall(context)
+    kept = kept.replace("**", "")
+    steps, passed = len(facts.options["thresholds"]), facts["walk.passed"]
+    whose = "confidence of an answer" if requirement.quantity == "error" else "score"
+    notes = [
+        f"Required: {requirement}. {kept[0].upper()}{kept[1:]} ({sure} confidence).",
+        f"Threshold on the {whose}: {threshold_of(certificate)}, the last before the first that fails"
+        f" of {steps} that were fixed beforehand ({passed} passed).",
+        *_fixed_on(context),
+    ]
+    rows = tuple(
+        (
+            sentence_case(label),
+            "" if claim.measured is None else show(claim.measured, claim.unit),
+            " ".join(bound_words(claim)),
+        )
+        for claim, label in certificate.rows()
+        if claim.standing == "together"
+        and ("walk.step" in claim.sources.values() or claim.quantity in _BESIDE)
+    )
+    table = PageTable(header=("metric", "measured", "guaranteed"), rows=rows)
+    drawn = (
+        _selective(context, requirement.level)
+        if requirement.quantity == "error"
+        else _curve(context, requirement)
+    )
+    return ENTRY.says(notes=notes, tables=(table, drawn[1]), charts=(drawn[0],))
+
+
+_BESIDE = ("sensitivity", "specificity", "answered")
+
+
+def _fixed_on(context: Context) -> list[str]:
+    """Which rows chose the thresholds and their order."""
+    rungs = context.rungs
+    if rungs is None:
+        return []
+    which = (
+        "out-of-fold scores of the rows fitted on"
+        if context.selection is not None
+        else f"{rungs.rows:,} other rows of the file, drawn by a hash of the columns that are neither scores nor labels"
+    )
+    return [f"The thresholds, and their order, come from {which}; the certified rows chose only where to stop."]  # fmt: skip
+
+
+def _slacks(context: Context) -> tuple[float, float]:
+    """By how much sensitivities and specificities may be below the measured curve, at every threshold
+    at once; 1 where nothing is claimed of it.
+    """
+    found = []
+    for name in ("sensitivity", "specificity"):
+        claims = [
+            c
+            for c in context.certificate.together
+            if c.theorem in ("dkw_distance", "dkw_lower")
+            and c.quantity in (name, f"{name}_distance")
+        ]
+        found.append(
+            float(slack_everywhere(claims[0].inputs["n"], claims[0].inputs["delta"]))
+            if claims
+            else 1.0
+        )
+    return found[0], found[1]
+
+
+def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable]:
+    """Sensitivity against false alarms, with the band that holds at every threshold."""
+    facts, positive = context.certificate.facts, context.options.positive
+    order = np.argsort(facts.options["thresholds"])[::-1]
+    found, alarms = (
+        np.asarray(facts[f"walk.{name}"], dtype=float)[order] / max(facts[f"walk.{of}"], 1)
+        for name, of in (("found", "positives"), ("alarms", "negatives"))
+    )
+    up, right = _slacks(context)
+    sure_found = np.maximum(found - up, 0.0)
+    sure_alarms = np.minimum(alarms + right, 1.0)
+    low = _reached(alarms, sure_alarms, sure_found)
+    step = int(np.flatnonzero(order == facts["walk.step"])[0])
+    data = {
+        "x": np.round(alarms, 4).tolist(),
+        "y": np.round(found, 4).tolist(),
+        "low": np.round(low, 4).tolist(),
+        "high": np.round(found, 4).tolist(),
+        "proved": True,
+        "x_label": f"false alarms: others called {positive}",
+        "x_unit": "rate",
+        "unit": "rate",
+        "point": [round(float(alarms[step]), 4), round(float(found[step]), 4)],
+        "point_label": f"chosen: {threshold_of(context.certificate)}",
+    }
+    if requirement.quantity == "sensitivity":
+        data |= {"level": requirement.level, "level_label": "required"}
+    title = f"Sensitivity for {positive} against false alarms; below it what is guaranteed at every threshold"
+    cuts = np.asarray(facts.options["thresholds"])[order]
+    rows = tuple(
+        (
+            f"{cuts[i]:.4g}{' (chosen)' if i == step else ''}",
+            f"{show(found[i], 'rate')}, at least {show(sure_found[i], 'rate', '>=')}",
+            f"{show(alarms[i], 'rate')}, at most {show(sure_alarms[i], 'rate', '<=')}",
+        )
+        for i in _shown(order.size, step)
+    )
+    table = PageTable(
+        header=("from a score of", f"{positive} found", f"others called {positive}"), rows=rows
+    )
+    return Chart(kind="curve", title=title, data=data), table
+
+
+def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
+    """Errors among the answered against how many rows are answered."""
+    facts = context.certificate.facts
+    order = np.argsort(facts.options["thresholds"])[::-1]
+    answered, wrong = (np.asarray(facts[f"walk.{n}"], float)[order] for n in ("answered", "wrong"))
+    share, error = answered / max(facts["walk.rows"], 1), wrong / np.maximum(answered, 1)
+    step = int(np.flatnonzero(order == facts["walk.step"])[0])
+    data = {
+        "x": np.round(share, 4).tolist(),
+        "y": np.round(error, 4).tolist(),
+        "low": [None] * order.size,
+        "high": [None] * order.size,
+        "x_label": "rows that are answered",
+        "x_unit": "rate",
+        "unit": "rate",
+        "level": level,
+        "level_label": "allowed",
+        "point": [round(float(share[step]), 4), round(float(error[step]), 4)],
+        "point_label": f"chosen: {threshold_of(context.certificate)}",
+    }
+    cuts = np.asarray(facts.options["thresholds"])[order]
+    rows = tuple(
+        (
+            f"{cuts[i]:.4g}{' (chosen)' if i == step else ''}",
+            show(share[i], "rate"),
+            show(error[i], "rate"),
+        )
+        for i in _shown(order.size, step)
+    )
+    table = PageTable(
+        header=("from a confidence of", "answered, measured", "errors among those, measured"),
+        rows=rows,
+    )
+    return Chart(kind="curve", title="Errors among the answered, measured", data=data), table
+
+
+def _reached(x: Array, sure_alarms: Array, sure_found: Array) -> Array:
+    """(J,) the largest sensitivity that is guaranteed with at most x false alarms."""
+    return np.array([max(sure_found[sure_alarms <= at], default=0.0) for at in x])
+
+
+def _shown(steps: int, chosen: int) -> list[int]:
+    """The chosen threshold and some on either side."""
+    first = max(min(chosen - MOST // 2, steps - MOST), 0)
+    return list(range(first, min(first + MOST, steps)))
+
+
+ENTRY = Entry(key="operating", title="Operating point", write=section, place="costs")

@@ -1,0 +1,173 @@
+"""Which thresholds a walk may try, and in which order: fixed on rows that are not certified, from where
+the requirement is surest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binom
+
+from surelearn.bounds.thresholds import sure_rows
+from surelearn.operating.requirement import Requirement
+from surelearn.types import Array, Bools, Ints
+
+STEPS = 100  # of a walk in which more thresholds cost nothing: they fail one after the other
+FEW_STEPS = 24  # of one whose rows change from step to step, where each step may fail by chance
+_BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """Thresholds in the order of a walk, and what the other rows make one expect of the first.
+
+    Attributes
+    ----------
+    thresholds : (J,)
+    expected : the rate, or the mean cost, at the first threshold; None where no row tells it
+    share : of the rows (for sensitivity: of the positives; for specificity: of the others) that the
+        first test counts
+    rows : how many rows they were fixed on
+    """
+
+    thresholds: tuple[float, ...]
+    expected: float | None
+    share: float
+    rows: int
+
+
+def ladder(
+    requirement: Requirement,
+    scores: Array,
+    good: Bools,
+    certified: int,
+    delta: float,
+    cost: float | None = None,
+) -> Rungs:
+    """Thresholds for rows that are to be certified, and their order, from other rows.
+
+    A sensitivity is surest at the lowest threshold, a specificity at the highest. Precision, and
+    errors among the answered, start at one of the thresholds that are expected to leave at least
+    ln δ/ln(level) certified rows (fewer could not show it even without an error), at the one where
+    the first test is likeliest to pass. A mean cost has one threshold, the cheapest.
+
+    Parameters
+    ----------
+    requirement : what must be kept
+    scores : (m,), of the class that matters or, for errors, the confidence of each answer
+    good : (m,), whether the row is positive or, for errors, whether the answer is right
+    certified : how many rows the walk will count
+    delta : failure probability of each of its steps
+    cost : for a mean cost, that of a missed positive where a false alarm costs 1
+
+    Examples
+    --------
+    >>> scores, good = np.linspace(0.05, 0.95, 10), np.arange(10) >= 4
+    >>> rungs = ladder(Requirement.parse("sensitivity >= 0.8"), scores, good, 500, 0.05)
+    >>> [round(t, 2) for t in rungs.thresholds][:4]
+    [0.0, 0.4, 0.5, 0.6]
+    """
+    probable = bool(scores.size) and scores.min() >= 0 and scores.max() <= 1
+    cuts = _cuts(scores, probable=probable)  # ascending
+    if requirement.quantity in ("sensitivity", "specificity"):
+        return _of_one_class(requirement, cuts, scores, good)
+    if requirement.quantity == "mean_cost":
+        return _cheapest(cuts, scores, good, cost or 1.0)
+    return _of_the_called(requirement, cuts, scores, good, certified, delta)
+
+
+def _cuts(scores: Array, *, probable: bool) -> Array:
+    """Ascending thresholds that tell the scores apart, from one that calls every row to one that
+    calls hardly any.
+    """
+    if not scores.size:
+        return np.array([0.5])
+    known = np.unique(scores)
+    low, high = (0.0, 1.0) if probable else (known[0], np.nextafter(known[-1], math.inf))
+    return np.unique(np.concatenate(([low], (known[1:] + known[:-1]) / 2, [high])))
+
+
+def _of_one_class(requirement: Requirement, cuts: Array, scores: Array, good: Bools) -> Rungs:
+    """Sensitivity upwards from the lowest threshold, specificity downwards from the highest."""
+    rising = requirement.quantity == "sensitivity"
+    own = np.sort(scores[good if rising else ~good])
+    below = np.searchsorted(own, cuts, side="left") / max(own.size, 1)  # of the class, not called
+    kept = 1 - below if rising else below
+    spread = math.sqrt(requirement.level * (1 - requirement.level) / max(own.size, 1))
+    least = requirement.level - _BEYOND * spread
+    order = np.arange(cuts.size) if rising else np.arange(cuts.size)[::-1]
+    # one threshold for each rate: the one that goes farthest
+    farthest = np.append(np.flatnonzero(np.diff(kept[order])), order.size - 1)
+    steps = np.unique(np.concatenate(([0], farthest)))
+    near = steps[(kept[order[steps]] >= least) | (steps == 0)]
+    beyond = steps[near.size :]  # which will hardly pass, and show the rest of the curve
+    chosen = np.concatenate([_thinned(near, STEPS), _thinned(beyond, FEW_STEPS)])
+    thresholds = tuple(cuts[order[chosen]].tolist())
+    return Rungs(thresholds, float(kept[order[0]]), own.size / max(scores.size, 1), scores.size)
+
+
+def _thinned(steps: Ints, most: int) -> Ints:
+    """At most so many of the steps, evenly, with the first and the last one."""
+    if steps.size <= most:
+        return steps
+    return steps[np.unique(np.linspace(0, steps.size - 1, most).astype(int))]
+
+
+def _of_the_called(
+    requirement: Requirement, cuts: Array, scores: Array, good: Bools, certified: int, delta: float
+) -> Rungs:
+    """From the strictest thresholds down, each calling about a tenth more rows than the one before."""
+    order = np.argsort(scores, kind="stable")
+    right = np.append(np.cumsum(good[order][::-1])[::-1], 0)  # from the i-th smallest score on
+    first = np.searchsorted(scores[order], cuts, side="left")
+    called, hits = scores.size - first, right[first]
+    share = called / max(scores.size, 1)
+    least = requirement.level if requirement.relation == ">=" else 1 - requirement.level
+    enough = share * certified >= sure_rows(least, delta)
+    if not enough.any():
+        enough = called == called.max()
+    rate = (hits + 0.5) / (called + 1)  # of rows that are right, held back a little
+    start = _surest(enough, _power(share, rate, least, certified, delta))
+    chosen = [start]
+    for i in range(start - 1, -1, -1):
+        if called[i] >= 1.1 * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
+            chosen.append(i)
+    if len(chosen) > FEW_STEPS:
+        chosen = [
+            chosen[i] for i in np.unique(np.linspace(0, len(chosen) - 1, FEW_STEPS).astype(int))
+        ]
+    measured = hits[start] / called[start] if called[start] else None
+    if measured is not None and requirement.relation == "<=":
+        measured = 1 - measured
+    return Rungs(
+        tuple(cuts[chosen].tolist()),
+        None if measured is None else float(measured),
+        float(share[start]),
+        scores.size,
+    )
+
+
+def _surest(enough: Bools, power: Array) -> int:
+    """The position of the largest power among those that are enough; of equal ones the strictest."""
+    power = np.where(enough, np.round(power, 6), -1.0)
+    return int(power.size - 1 - np.argmax(power[::-1]))
+
+
+def _power(share: Array, rate: Array, least: float, certified: int, delta: float) -> Array:
+    """How likely the test at each threshold passes, if ``rate`` of the called rows are right."""
+    n = np.maximum(np.floor(share * certified), 1)
+    allowed = binom.ppf(delta, n, 1 - least) - 1  # errors, nearly as Clopper and Pearson allow
+    exact = binom.cdf(allowed + 1, n, 1 - least) <= delta
+    allowed = np.where(exact, allowed + 1, allowed)
+    return np.where(allowed < 0, 0.0, binom.cdf(np.maximum(allowed, 0), n, 1 - rate))
+
+
+def _cheapest(cuts: Array, scores: Array, good: Bools, cost: float) -> Rungs:
+    positives, others = np.sort(scores[good]), np.sort(scores[~good])
+    missed = np.searchsorted(positives, cuts, side="left")
+    alarms = others.size - np.searchsorted(others, cuts, side="left")
+    costs = (cost * missed + alarms) / max(scores.size, 1)
+    best = int(np.argmin(costs))
+    return Rungs((float(cuts[best]),), float(costs[best]), 1.0, scores.size)
