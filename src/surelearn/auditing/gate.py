@@ -38,7 +38,7 @@ from surelearn.auditing.looks import (
 from surelearn.auditing.operating import is_met
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
-from surelearn.auditing.walking import at_threshold, check_table
+from surelearn.auditing.walking import at_threshold, check_table, rungs_of
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.data import Table
@@ -335,7 +335,8 @@ def _certificate(
     if options.population is None and _unlabelled_differ(divided, fitted):
         return None
     compared = compare_table(divided.table, divided.split, fitted.columns)
-    about = Certified(divided.table, divided.split, fitted, compared=compared)
+    rungs = rungs_of(divided.table, divided.split, fitted, divided.options)
+    about = Certified(divided.table, divided.split, fitted, compared=compared, rungs=rungs)
     return certify_table(about, options, withheld)
 
 
