@@ -12,9 +12,16 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import surelearn
 from surelearn import certify
-from surelearn.auditing.answers import audit_answers, audit_model
+from surelearn.auditing.answers import (
+    Models,
+    ask_models,
+    audit_answers,
+    audit_model,
+    roles_and_options,
+)
 from surelearn.auditing.claims import ALWAYS_CLAIMED
 from surelearn.certificate import Certificate
+from surelearn.persistence.model_files import read_model_file
 
 RNG = np.random.default_rng(5)
 N = 400
@@ -316,6 +323,32 @@ def test_a_stated_threshold_answers_in_the_models_place(rows, shell):
     )
 
 
+def test_an_operating_point_is_chosen_along_the_models_score(rows, shell):
+    """As for a column with its scores, and verified with the model."""
+    _, model = skops_file(None, "state")
+    required = '--positive sick --require "sensitivity >= 0.6" --independent'
+    result = shell.run(told("m.skops", "state", required))
+    assert result.exit_code == 0, result.output
+    scored = ROWS.drop(columns=["grade", "amount", "who"])
+    scored = scored.assign(p=model.predict_proba(ROWS[FEATURES])[:, 0])
+    scored.to_csv("scored.csv", index=False)
+    recorded = audit_answers(
+        "scored.csv", truth="state", score="p", positive="sick", require="sensitivity >= 0.6",
+        independent=True, ledger=False,
+    )  # fmt: skip
+    walked = certificate().facts["walk.threshold"]
+    assert walked == pytest.approx(recorded.certificate.facts["walk.threshold"])
+    verified = shell.run("verify surelearn-certify --data rows.csv --model m.skops")
+    assert verified.exit_code == 0, verified.output
+    assert shell.refusal(told("m.skops", "state", required, "--against m.skops")) == (
+        "--require does not go with --against: leave one of them out"
+    )
+    skops_file(None, "grade")
+    assert shell.refusal(
+        told("m.skops", "grade", '--positive a --require "sensitivity >= 0.6"')
+    ).startswith("--require chooses a threshold of a score: it needs a model of two classes")
+
+
 def test_groups_slices_costs_and_checks(rows, shell):
     skops_file(None, "state")
     left = "certify m.skops rows.csv --target state --drop grade --drop amount"
@@ -368,6 +401,20 @@ def test_a_second_model_on_the_same_rows_pays_and_the_first_does_not_pay_again(r
     shell.run(f"{command} --out o3")
     assert certificate("o1").delta == certificate("o3").delta == pytest.approx(0.05)
     assert certificate("o2").delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
+
+
+def test_rows_are_known_without_what_models_said_of_them(rows, shell):
+    """Also where a threshold answers in the model's place."""
+    skops_file(None, "state")
+    weak_file()
+    shell.run(f"{told('m.skops', 'state', '--positive sick --threshold 0.5')} --out o1")
+    shell.run(f"{told('weak.skops', 'state', '--positive sick --threshold 0.5')} --out o2")
+    assert certificate("o2").delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
+    roles, options = roles_and_options(
+        {"truth": "state", "positive": "sick", "threshold": 0.5}, answered=True
+    )
+    units, _ = ask_models("rows.csv", roles, options.positive, Models(read_model_file("m.skops")))
+    assert list(units.beside.columns) == [name for name in ROWS.columns if name != "state"]
 
 
 def test_recorded_answers_and_a_model_share_the_rows(rows, shell):

@@ -184,6 +184,8 @@ class _Asking:
             )
         task = self._task(models.model)
         rival = models.rival
+        if rival is not None and self.walked:
+            raise ValueError("--require does not go with --against: leave one of them out")
         if rival is not None and rival.task not in (None, task):
             raise ValueError(
                 f"{models.model.name} answers a {task}, {rival.name} a {rival.task}: two of one kind"
@@ -366,24 +368,32 @@ class _Asking:
 
     def _put_labels(self, name: str, roles: Roles, words: AnyArray, answered: Answered) -> Roles:
         """The columns of answers, and of a score or of probabilities."""
-        self._put(name, words)
         labels, given = list(roles.labels), answered.probabilities
+        two = len(labels) == 2 and self.positive is not None
+        if self.walked and (given is None or not two):
+            raise ValueError(
+                "--require chooses a threshold of a score: it needs a model of two classes that gives"
+                " probabilities, and --positive"
+            )
         if given is None or given.shape[1] != len(labels):
             if roles.threshold is not None:
                 raise ValueError(
                     "--threshold needs probabilities, and the model gives none: leave it out"
                 )
+            self._put(name, words)
             return replace(roles, answer=(name,))
-        if len(labels) == 2 and self.positive is not None:
+        if two:
             score = self._free(f"{name}: {self.positive}")
-            self._put(score, given[:, labels.index(self.positive)])
-            chosen = self.walked or roles.threshold is not None
-            answer = () if chosen else (name,)
-            return replace(roles, answer=answer, score=score)
+            self._put(score, given[:, labels.index(str(self.positive))])
+            if self.walked or roles.threshold is not None:  # then nobody asks for its answers
+                return replace(roles, score=score)
+            self._put(name, words)
+            return replace(roles, answer=(name,), score=score)
         if roles.threshold is not None:
             raise ValueError(
                 "--threshold goes with two classes and --positive, the one that is answered from it on"
             )
+        self._put(name, words)
         shares = [self._free(f"{name}: {label}") for label in labels]
         for share, column in zip(shares, given.T, strict=True):
             self._put(share, column)

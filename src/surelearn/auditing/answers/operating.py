@@ -34,7 +34,7 @@ def check_required(roles: Roles, options: Options) -> None:
                 lambda r, t, a: f"{r} '{text}' is about forecasts: it needs {t} and {a} with numbers",
                 "require", "truth", "answer",
             )  # fmt: skip
-    elif roles.score is None:
+    elif roles.score is None and roles.answered_by is None:  # a model's score comes later
         raise OptionError(
             lambda r, s: f"{r} '{text}' chooses a threshold of scores: it needs {s}, their column",
             "require", "score",
