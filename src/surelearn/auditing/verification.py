@@ -11,7 +11,9 @@ from math import isclose
 from pathlib import Path
 
 from surelearn import files
+from surelearn.auditing.answers.counted import read_counted
 from surelearn.auditing.answers.flow import asked_of_answers
+from surelearn.auditing.answers.one_pass import verify_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import read_units
 from surelearn.auditing.claims import asked_of, of_second_model
@@ -23,7 +25,7 @@ from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.certification import certify
 from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
-from surelearn.measurement import Measurement
+from surelearn.measurement import LossBoundError, Measurement
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
 from surelearn.plain import freeze
@@ -212,8 +214,14 @@ def _check_answers(
     with reading("audit.json"):
         roles = Roles.from_dict(audit.numbers["answers"])
     try:
+        if audit.numbers.get("one_pass"):
+            counted = read_counted(data, roles, options["positive"])
+            _add(
+                verify_counted(certificate, counted), counted.name, checked, unchecked, differences
+            )
+            return
         units = read_units(data, roles, options["positive"])
-    except DataError as error:
+    except (DataError, LossBoundError) as error:
         differences.append(str(error))
         return
     found = certificate.verify(units.model, units.X, units.truth, **units.columns)
