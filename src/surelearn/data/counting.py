@@ -50,6 +50,7 @@ MOST_CELLS = 1 << 22  # combinations of values
 STEPS = 1 << 24  # of a stated range: numbers are rounded to them before they are added up
 _WORD = 32  # bits: sums of squares are kept in two words
 _HASHED = 1 << 20
+_HEAD_BATCH = 1 << 16
 Codes = npt.NDArray[np.int32]
 Cell = tuple[int, ...]
 
@@ -329,7 +330,7 @@ def _first_rows(parts: Sequence[Path], kind: str) -> pd.DataFrame:
         source = _source(part, kind)
         try:
             if isinstance(source, ParquetSource):
-                batches = source.coded_batches(BATCH // 16, source.schema.names)
+                batches = source.coded_batches(_HEAD_BATCH, source.schema.names)
             else:
                 batches = source.batches()
             for batch in batches:
