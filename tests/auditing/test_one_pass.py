@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from surelearn.auditing.answers import Roles, audit_answers, read_counted
 from surelearn.auditing.verification import verify_folder
-from surelearn.certificate import Certificate
+from surelearn.certificate import OTHER_ROWS, Certificate
 from surelearn.cli import main
 from surelearn.data import DataError, counting
 from surelearn.measurement import LossBoundError
@@ -106,6 +106,11 @@ def test_facts_and_shares_of_delta_are_those_of_the_whole_file(place, case):
         if f"{name}.mean" in facts:
             assert facts[f"{name}.mean"] == pytest.approx(losses.mean(), abs=1e-6)
             assert facts[f"{name}.variance"] == pytest.approx(losses.var(ddof=1), abs=1e-5)
+        if f"{name}.gain.mean" in facts:
+            ours = np.asarray(all_facts["cost.losses" if "cost.n" in facts else "loss.losses"])
+            gain = losses - ours if "cost.n" in facts else ours - losses
+            assert facts[f"{name}.gain.mean"] == pytest.approx(gain.mean(), abs=1e-6)
+            assert facts[f"{name}.gain.variance"] == pytest.approx(gain.var(ddof=1), abs=1e-5)
         if f"{name}.better" in facts:
             ours = np.asarray(all_facts["risk.losses" if "risk.n" in facts else "loss.losses"])
             gain = losses - ours if "risk.n" in facts else ours - losses
@@ -307,6 +312,9 @@ def test_the_command_its_page_and_what_verifies_it(place, tmp_path, monkeypatch)
     assert found, str(found)
     assert "facts from model and rows" in found.checked
     table = pd.read_parquet(tmp_path / "t.parquet")
+    table.assign(note=0.0).to_parquet(tmp_path / "other.parquet")  # of which nothing is counted
+    others = verify_folder(tmp_path / "page", tmp_path / "other.parquet").differences
+    assert f"other.parquet: {OTHER_ROWS}" in others
     table.loc[100, "said"] = "c" if table.loc[100, "said"] != "c" else "a"
     table.to_parquet(tmp_path / "t.parquet", row_group_size=700)
     assert not verify_folder(tmp_path / "page", tmp_path / "t.parquet")
