@@ -280,7 +280,7 @@ def test_a_second_look_pays(place, tmp_path, monkeypatch):
 
 
 def test_another_order_of_a_long_file_is_known_by_how_often_labels_occur(tmp_path, monkeypatch):
-    for module in (counting, sys.modules["surelearn.auditing.answers.counted"]):
+    for module in (counting, sys.modules["surelearn.auditing.answers.read_once"]):
         monkeypatch.setattr(module, "HEAD_ROWS", 100)
     ledger, rng = tmp_path / "ledger.json", np.random.default_rng(0)
     label = rng.choice(["a", "b", "c"], 20_000, p=[0.5, 0.3, 0.2])

@@ -11,9 +11,9 @@ from math import isclose
 from pathlib import Path
 
 from surelearn import files
-from surelearn.auditing.answers.counted import read_counted
 from surelearn.auditing.answers.flow import asked_of_answers
 from surelearn.auditing.answers.one_pass import verify_counted
+from surelearn.auditing.answers.read_once import read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import read_units
 from surelearn.auditing.claims import asked_of, of_second_model

@@ -32,6 +32,7 @@ Examples:
   surelearn certify forecasts.csv --truth y --answer yhat --loss-bound 50
   surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
   surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
+  surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass
 """
 
 

@@ -330,7 +330,7 @@ def _first_rows(parts: Sequence[Path], kind: str) -> pd.DataFrame:
         source = _source(part, kind)
         try:
             if isinstance(source, ParquetSource):
-                batches = source.coded_batches(_HEAD_BATCH, source.schema.names)
+                batches = (batch for _, batch in source.batches(_HEAD_BATCH))
             else:
                 batches = source.batches()
             for batch in batches:
@@ -411,7 +411,7 @@ class _Tally:
         self._opened, self._asked, self._graded = opened, asked, graded
         self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
         numbers = () if graded is None else tuple(filter(None, (graded.column, graded.other)))
-        self.names = (*self._counted, *numbers)
+        self.names = tuple(dict.fromkeys((*self._counted, *numbers)))
         self.rows = 0
         self._known: dict[str, dict[Any, int]] = {name: {} for name in self._counted}
         self._types: dict[str, pa.DataType] = {}

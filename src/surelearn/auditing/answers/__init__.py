@@ -2,20 +2,15 @@
 that they are, and the page about them.
 """
 
-from surelearn.auditing.answers.counted import (
-    CountedAnswers,
-    NotCountableError,
-    cannot,
-    read_counted,
-)
+from surelearn.auditing.answers.counted import CountedAnswers
 from surelearn.auditing.answers.flow import audit_answers, audit_units, roles_and_options
 from surelearn.auditing.answers.one_pass import audit_counted
+from surelearn.auditing.answers.read_once import cannot, read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
 
 __all__ = [
     "CountedAnswers",
-    "NotCountableError",
     "Roles",
     "Units",
     "audit_answers",

@@ -9,12 +9,8 @@ from functools import partial
 from typing import Any
 
 from surelearn.auditing.answers import counts_told
-from surelearn.auditing.answers.counted import (
-    CountedAnswers,
-    NotCountableError,
-    cannot,
-    read_counted,
-)
+from surelearn.auditing.answers.counted import CountedAnswers
+from surelearn.auditing.answers.read_once import cannot, read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
@@ -26,7 +22,7 @@ from surelearn.auditing.sections import assumptions, bounds_compared, columns, c
 from surelearn.auditing.writing import Entry
 from surelearn.certificate import Certificate, Verification
 from surelearn.certification import certify_counted
-from surelearn.data.counting import is_large
+from surelearn.data.counting import NotCountableError, is_large
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
 from surelearn.fingerprint import fingerprint_model
