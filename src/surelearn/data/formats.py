@@ -7,6 +7,7 @@ unpickled, and whatever is wrong becomes one `DataError` sentence.
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import ExitStack
 from dataclasses import replace
@@ -69,7 +70,8 @@ def load(source: Source | None, *, header: bool | None, labelled: bool = True) -
                 name = name_of(path)
                 content = rest_of(name, head, stream)
             return replace(from_bytes(Path(name), content, header, labelled), path=None)
-        if path.is_dir() and (parts := sorted(path.glob("*.parquet"))):
+        # os.path says no where a name is too long for a path
+        if os.path.isdir(path) and (parts := sorted(path.glob("*.parquet"))):
             return _folder(path, parts)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))
