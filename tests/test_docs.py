@@ -16,15 +16,19 @@ import pytest
 from tests import loaded
 from tests.commands.audit.steps import without_progress
 
-PAGE = Path(__file__).parent.parent / "docs" / "production.rst"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {
+    "production.rst": {"plan", "audit", "gate", "predict", "watch", "verify"},
+    "certify.rst": {"certify", "gate", "watch", "verify"},
+}
 BLOCK = re.compile(
     r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)",
     re.MULTILINE,
 )
 
 
-def blocks():
-    for kind, caption, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+def blocks(page):
+    for kind, caption, body in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
         yield kind, caption, textwrap.dedent(body).strip("\n")
 
 
@@ -41,10 +45,10 @@ def matches(shown, printed):
     return re.fullmatch(pattern, printed.rstrip("\n"), flags=re.DOTALL) is not None
 
 
-def run_the_page(folder, environment):
+def run_the_page(page, folder, environment):
     """Write its files and run its commands, each in a shell; the first words of each."""
     status, ran = 0, []
-    for kind, caption, body in blocks():
+    for kind, caption, body in blocks(page):
         if kind == "python":
             if caption:
                 (folder / caption).write_text(body)
@@ -67,7 +71,8 @@ def run_the_page(folder, environment):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="the page is for a POSIX shell")
-def test_the_page_does_what_it_shows(tmp_path):
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_does_what_it_shows(page, tmp_path):
     place = Path(tempfile.mkdtemp())  # a short name, as sockets need
     programs = [str(place), str(Path(sys.executable).parent), os.environ["PATH"]]
     environment = {
@@ -78,10 +83,10 @@ def test_the_page_does_what_it_shows(tmp_path):
         "COLUMNS": "200",
     }
     with loaded.program(place, environment):
-        ran = run_the_page(tmp_path, environment)
+        ran = run_the_page(page, tmp_path, environment)
     shutil.rmtree(place)
     named = {command[1] for command in ran if command[0] == "surelearn"}
-    assert named == {"plan", "audit", "gate", "predict", "watch", "verify"}
+    assert named == PAGES[page]
 
 
 def test_what_matches():
@@ -93,7 +98,7 @@ def test_what_matches():
 @pytest.mark.parametrize("page", ["robustness", "poisoning", "privacy", "attribution"])
 def test_all_code_of_the_pages_on_trust_is_a_doctest(page):
     """pytest runs what follows >>> on every page, and nothing else."""
-    text = (PAGE.parent / f"{page}.rst").read_text(encoding="utf-8")
+    text = (DOCS / f"{page}.rst").read_text(encoding="utf-8")
     assert ">>> " in text
     assert set(re.findall(r"code-block:: (\w+)", text)) <= {"pycon"}
     assert not re.search(
@@ -103,7 +108,7 @@ def test_all_code_of_the_pages_on_trust_is_a_doctest(page):
 
 
 def test_the_way_of_a_row_names_modules_that_exist():
-    text = (PAGE.parent / "flow.rst").read_text(encoding="utf-8")
+    text = (DOCS / "flow.rst").read_text(encoding="utf-8")
     named = set(re.findall(r"surelearn(?:\.[a-z_]+)+", text))
     assert {
         "surelearn.data",

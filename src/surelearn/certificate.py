@@ -19,7 +19,7 @@ from surelearn.claim import Claim, Theorem, check_key, find_theorem
 from surelearn.documents import check_format, checked, is_altered, parse_json, reading, sealed
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
 from surelearn.lacking import Lacking, said_once
-from surelearn.measurement import Measurement, measure
+from surelearn.measurement import Measurement, from_columns, measure
 from surelearn.plain import (
     FrozenDict,
     Withheld,
@@ -229,16 +229,35 @@ class Certificate:
             again
         **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses``,
             ``weights`` and ``further`` as they were given to `certify`; slices made by
-            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline, of novel
-            rows or of further rates that are not given stays unchecked. A certificate of losses is measured again from them.
+            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline, of novel rows
+            or of further rates that are not given stays unchecked. A certificate of losses is
+            measured again from them, one of answers from ``answers`` and ``truth``.
             ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
         """
         if self.facts.record:
             return verify_fit(self, model, X, y, **columns)
+        if {"answers", "truth"} <= columns.keys():
+            model, rows, right, rest = self._of_answers(columns)
+            return self.verify(model, rows, right, **rest)
         measured = self._measure(model, X, y, columns)
         if measured is not None:
             return self.with_samples(measured)._verify(measured, model, X, y, columns)
         return self._verify(None, model, X, y, columns)
+
+    def _of_answers(self, columns: Mapping[str, Any]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Model, rows and targets from answers and their truth, and the other columns."""
+        rest = {name: v for name, v in columns.items() if name not in ("answers", "truth")}
+        options, other = self.facts.options, columns.get("baseline")
+        X, y, told = from_columns(
+            columns["answers"],
+            columns["truth"],
+            None if hasattr(other, "predict") else other,
+            options.get("task"),
+            options.get("classes"),
+        )
+        if "baseline" in told:
+            rest["baseline"] = told["baseline"]
+        return told["model"], X, y, rest
 
     def _verify(
         self,

@@ -74,9 +74,12 @@ from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
+from surelearn.subject.recorded import from_columns
 from surelearn.types import AnyArray, Label, Model, RowsLike
 
 LONGEST_NAME = 60
+# parameters of `certify` that answers and their truth take the place of, or that follow from them
+_OF_ANSWERS = {"model", "X", "y", "answers", "truth", "task", "classes", "unseen", "baseline"}
 _LEAST_CHANGES = 16
 _STRANGE = 1e-6
 _MOST_REMEMBERED = 10_000
@@ -91,6 +94,8 @@ def certify(
     X: RowsLike | None = None,
     y: npt.ArrayLike | None = None,
     *,
+    answers: npt.ArrayLike | None = None,
+    truth: npt.ArrayLike | None = None,
     losses: LossesPerUnit | None = None,
     loss_range: tuple[float, float] | None = None,
     baseline_losses: LossesPerUnit | None = None,
@@ -134,6 +139,10 @@ def certify(
     model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to
         classify, ``classes``); with ``losses`` it is named by its hash only, and may be left out
     X, y : certify rows, drawn uniformly from the population of interest and used for nothing else
+    answers, truth : instead of a model with X and y: what was answered and what is right, one of
+        each per row, from arrays or columns of a data frame. Numbers with a fractional part are a
+        regression; the labels are those of the truth unless ``classes`` says; ``baseline`` may be
+        other answers. (A file, with its page: `surelearn.auditing.answers.audit_answers`)
     losses : instead of labels to compare with: one loss per independent unit (row, image,
         document), or a function of the units X that gives them; by default the model's own
         ``unit_losses`` where y is not given. Booleans and whole numbers in (0, 1) are counted
@@ -212,10 +221,13 @@ def certify(
     >>> certificate = certify(model, X_certify, y_certify, majority=1)
     >>> certificate["risk"].bound()
     '≤ 8.3%'
+    >>> certify(answers=["cat"] * 96 + ["dog"] * 104, truth=["cat"] * 100 + ["dog"] * 100)["risk"].bound()
+    '≤ 5.1%'
     >>> rates = np.random.default_rng(0).beta(1, 9, 500)  # of 500 recordings, made by anything
     >>> certify(losses=rates, loss="word error rate")["mean_loss"].bound()
     '≤ 0.1101'
     """
+    asked = dict(locals())
     stated.fraction("delta", delta)
     stated.whole("candidates", candidates)
     stated.fraction("headline", headline)
@@ -223,6 +235,23 @@ def certify(
     if requirement is None and thresholds is not None:
         raise ValueError("thresholds go with require, what the chosen one must keep")
     by_losses = losses is not None or (y is None and hasattr(model, "unit_losses"))
+    if answers is not None or truth is not None:
+        if answers is None or truth is None or not (model is X is y is losses is None):
+            raise ValueError(
+                "answers go with truth, one of each per row, and with no model, X or y"
+            )
+        other = None if baseline is None or hasattr(baseline, "predict") else baseline
+        rows, right, told = from_columns(answers, truth, other, task, classes)
+        return certify(
+            told["model"],
+            rows,
+            right,
+            task=told["task"],
+            classes=told.get("classes"),
+            unseen=told.get("unseen") if unseen is None else unseen,
+            baseline=told.get("baseline", baseline),
+            **{name: value for name, value in asked.items() if name not in _OF_ANSWERS},
+        )
     check_largest_group(largest_group, groups)
     taken: AnyArray | None = None
     if by_losses:
@@ -906,6 +935,8 @@ class _Writer:
             return {**shown, "weight_bound": self.what.weight_bound, "low": low, "high": high}
         if quantity.bounds is None:
             return {}
+        if quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
+            shown = {}
         return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
 
 

@@ -22,6 +22,9 @@ from surelearn.lacking import Lacking
 from surelearn.operating import Requirement, Walk, walk_facts
 from surelearn.subject import Task, predict_with, subject_of
 from surelearn.subject.predicting import missing
+from surelearn.subject.recorded import (
+    from_columns as from_columns,  # for certificates, which are below
+)
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}

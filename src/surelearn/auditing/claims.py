@@ -308,7 +308,7 @@ def of_page(
     made: Certificate,
     learner: Certificate | Lacking | None,
     withheld: Withholding,
-    names: Mapping[str, str],
+    names: Mapping[str, Any],
     second: tuple[Claim, Facts] | None = None,
 ) -> Certificate:
     """The page's certificate from the claims of `certify`: with what stands beside them, less
@@ -331,7 +331,7 @@ def of_page(
     return Certificate(facts=facts, claims=tuple(claims), lacking=tuple(lacking), delta=made.delta)
 
 
-def _with(facts: Facts, names: Mapping[str, str]) -> Facts:
+def _with(facts: Facts, names: Mapping[str, Any]) -> Facts:
     """The facts with the names of the columns that their rows came from, for those who watch
     the model later.
     """

@@ -85,6 +85,18 @@ class Context:
         return None if why is None else Lacking("claim about new rows", why)
 
     @property
+    def held_back(self) -> str:
+        """The word before certify rows; recorded answers were not held back from any fit."""
+        return "held-back " if self.answers is None else ""
+
+    @property
+    def where(self) -> str:
+        """Which rows claims are about."""
+        if self.answers is not None and self.answers.drawn:
+            return "In the file that these rows were drawn from"
+        return "On new rows like these"
+
+    @property
     def predicts(self) -> Task:
         """What the model predicts; of grades nothing does, and no section about models is asked."""
         return "regression" if self.task == "losses" else self.task

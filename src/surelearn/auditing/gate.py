@@ -15,9 +15,10 @@ import io
 import math
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,14 @@ from surelearn.auditing.sections.novelty import compare_table
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
+from surelearn.claim import Claim
 from surelearn.data import Table
 from surelearn.data.independence import contradictions
 from surelearn.data.schema import Schema
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
-from surelearn.selection.ledger import Ledger, LedgerArgument, Look
+from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look
 from surelearn.selection.selector import Selection
 from surelearn.subject import Task, scores_of
 from surelearn.subject.refitting import take
@@ -63,8 +65,9 @@ class Gate:
     passed : whether a risk of at most ``max_risk``, or what is required, is guaranteed
     number, delta : which try on these rows it was, and the failure probability it had
     repeated : whether the same model had been answered before
-    error : the chosen candidate's error on the rows to fit on, by cross-validation (or on the
-        select rows)
+    max_risk, at_least : what had to be guaranteed: one of them
+    error, chosen : the chosen candidate, and its error on the rows to fit on, by cross-validation (or
+        on the select rows); of recorded answers which they are, and None
     rows : how many rows were held back
     certificate, model, schema, reference : of a pass only
     """
@@ -72,11 +75,12 @@ class Gate:
     passed: bool
     number: int
     delta: float
-    max_risk: float | None
     rows: int
-    error: float
     chosen: str
+    max_risk: float | None = None
+    at_least: float | None = None
     require: str | None = None
+    error: float | None = None
     repeated: bool = False
     certificate: Certificate | None = None
     model: Any = field(default=None, repr=False)
@@ -135,12 +139,8 @@ def gate(
             lambda m, r: f"a gate needs {m}, the risk to be guaranteed, or {r}, not both",
             "max_risk", "require",
         )  # fmt: skip
-    if max_risk is not None and (
-        isinstance(max_risk, bool)
-        or not isinstance(max_risk, int | float)
-        or not 0 <= max_risk < math.inf
-    ):
-        raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
+    if max_risk is not None:
+        check_risk(max_risk)
     if number is not None:
         stated.whole("number", number)
     check_counted(ledger, number)
@@ -153,8 +153,20 @@ def gate(
     )  # fmt: skip
 
 
+def check_risk(max_risk: object) -> None:
+    """Refuse a largest risk that is none."""
+    if (
+        isinstance(max_risk, bool)
+        or not isinstance(max_risk, int | float)
+        or not 0 <= max_risk < math.inf
+    ):
+        raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
+
+
 def check_counted(ledger: LedgerArgument, number: int | None) -> None:
     """A pipeline begins with no ledger of its own, so that every try would be the first one."""
+    if number is not None:
+        stated.whole("number", number)
     if os.environ.get("CI") and ledger in (None, False) and number is None:
         raise ValueError(
             "CI is set, and a ledger in a fresh checkout counts no earlier try: pass --try K, which"
@@ -192,40 +204,27 @@ def _try_table(
             f"{table.name}: {found[0].text[:160].rstrip('.')}: say --group COLUMN, or --independent"
             " to vouch for the rows"
         )
-    book, known = open_ledger(ledger, table.path), known_table(table, divided.split)
-    if book is None:
-        if number is None:
-            raise ValueError(
-                "no ledger is kept here, so every try would be the first: pass --try K, which try"
-                " on these rows this is, or --ledger FILE, one that can be written"
-            )
-        book = Ledger()
-    usual = open_ledger(None, table.path)  # numbers were shown, whichever ledger knows it
-    _refuse_shown([*book.at(known), *(() if usual is None else usual.at(known))], table)
+    known = known_table(table, divided.split)
+    book = opened(ledger, table.path, known, number, table.name)
     runner.say(divided.line())
     fitted = fit(table, divided.split, divided.columns, models, divided.options, runner)
     split = divided.split
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
-    with _silence():
+    with silence():
         look = describe_look(
             [(fitted.model, X)], None, y, table.groups, divided.options,
             name=table.name, target=table.target, kind="gate",
             more=() if max_risk is None else (repr(float(max_risk)),),
         )  # fmt: skip
-    _refuse_closed(book.at(known), look, table)
-    recorded = book.record(replace(look, turn=number or 1), known)
-    delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
-    raised = raised_bound(recorded, book.at(known))
-    asked = replace(
-        divided.options,
-        delta=delta,
-        loss_bound=divided.options.loss_bound if raised is None else None,
+
+    def make(asked: Options, withheld: Withholding) -> Certificate | None:
+        return _certificate(divided, fitted, asked, withheld)
+
+    recorded, delta, certificate = tried(
+        book, known, look, number, divided.options, table.name, make, _enough(max_risk, options)
     )
-    certificate = _certificate(divided, fitted, asked, Withholding(raised=raised))
-    passed = certificate is not None and _passes(certificate, max_risk)
-    book.amend(recorded.audit, answer="pass" if passed else "fail")
     answer = Gate(
-        passed=passed,
+        passed=certificate is not None,
         number=recorded.turn,
         delta=delta,
         max_risk=max_risk,
@@ -235,18 +234,78 @@ def _try_table(
         chosen=fitted.selection.name,
         repeated=bool(recorded.answer),
     )
-    if not passed or certificate is None:
+    if certificate is None:
         return answer
-    fitted = at_threshold(fitted, certificate, asked)
-    return _with_certificate(answer, divided, fitted, certificate)
+    fitted = at_threshold(fitted, certificate, options)
+    certificate = with_try(certificate, answer)
+    schema, reference = _summaries(divided, fitted)
+    kept = {"schema": schema, "reference": reference.to_dict(), "model": fitted.model}
+    return replace(answer, certificate=certificate, **kept)
 
 
-def _passes(certificate: Certificate, max_risk: float | None) -> bool:
-    """Whether the risk, or what is required, is guaranteed."""
-    if max_risk is None:
-        return is_met(certificate)
-    headline = next(iter(certificate.together), None)
-    return headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
+def opened(
+    ledger: LedgerArgument, path: Path | None, known: Known, number: int | None, name: str
+) -> Ledger:
+    """The ledger that counts the tries; refused where none can, or where numbers were shown."""
+    book = open_ledger(ledger, path)
+    if book is None:
+        if number is None:
+            raise ValueError(
+                "no ledger is kept here, so every try would be the first: pass --try K, which try"
+                " on these rows this is, or --ledger FILE, one that can be written"
+            )
+        book = Ledger()
+    usual = open_ledger(None, path)  # numbers were shown, whichever ledger knows it
+    _refuse_shown([*book.at(known), *(() if usual is None else usual.at(known))], name)
+    return book
+
+
+def tried(
+    book: Ledger,
+    known: Known,
+    look: Look,
+    number: int | None,
+    options: Options,
+    name: str,
+    make: Callable[[Options, Withholding], Certificate | None],
+    enough: Callable[[Claim], bool],
+) -> tuple[Look, float, Certificate | None]:
+    """Count the try, and answer it: the try, its δ, and the certificate of a pass.
+
+    ``enough`` says whether the headline of the certificate, made at this try's δ, is what had to be
+    guaranteed; whatever goes wrong with the rows is a fail, and says nothing else.
+    """
+    _refuse_closed(book.at(known), look, name)
+    recorded = book.record(replace(look, turn=number or 1), known)
+    delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
+    raised = raised_bound(recorded, book.at(known))
+    asked = replace(options, delta=delta, loss_bound=options.loss_bound if raised is None else None)
+    try:
+        with silence(), uncounted():
+            certificate = make(asked, Withholding(raised=raised))
+    except (Exception, SystemExit):
+        certificate = None
+    headline = None if certificate is None else next(iter(certificate.together), None)
+    passed = headline is not None and enough(headline)
+    book.amend(recorded.audit, answer="pass" if passed else "fail")
+    return recorded, delta, certificate if passed else None
+
+
+def _enough(max_risk: float | None, options: Options) -> Callable[[Claim], bool]:
+    """Whether a headline guarantees the risk, or what is required; of numbers that is another claim,
+    which `_certificate` looks at.
+    """
+    requirement = options.requirement
+    if max_risk is not None:
+        return at_most(max_risk)
+    if requirement is None or requirement.quantity == "mean_error":
+        return lambda claim: True  # noqa: ARG005
+    return lambda claim: isinstance(claim.value, float) and requirement.met_by(claim.value)
+
+
+def at_most(max_risk: float) -> Callable[[Claim], bool]:
+    """Whether a claim bounds the risk by this."""
+    return lambda claim: isinstance(claim.value, float) and claim.value <= max_risk
 
 
 def _measured(selection: Selection) -> float:
@@ -254,23 +313,23 @@ def _measured(selection: Selection) -> float:
     return float((selection.mean_losses or selection.errors)[selection.chosen])
 
 
-def _refuse_shown(earlier: Sequence[Look], table: Table) -> None:
+def _refuse_shown(earlier: Sequence[Look], name: str) -> None:
     shown = [look for look in earlier if look.kind == "audit"]
     if shown:
         look = shown[0]
         what = f"an audit of {look.name} on {look.when[:10]}" if look.name else "an audit"
         raise ValueError(
-            f"{table.name}: {what} showed numbers about these rows, so a gate on them guarantees"
+            f"{name}: {what} showed numbers about these rows, so a gate on them guarantees"
             " nothing: hold back rows that nobody has seen numbers of (`surelearn ledger` lists"
             " the looks)"
         )
 
 
-def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
+def _refuse_closed(earlier: Sequence[Look], look: Look, name: str) -> None:
     passed = [one for one in earlier if one.answer == "pass" and one.audit != look.audit]
     if passed:
         raise ValueError(
-            f"{table.name}: a model passed on these rows on {passed[0].when[:10]}, and its"
+            f"{name}: a model passed on these rows on {passed[0].when[:10]}, and its"
             " certificate was shown: the gate is closed, so hold back new rows for the next model"
         )
 
@@ -278,25 +337,20 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
 def _certificate(
     divided: Divided, fitted: FittedChoice, options: Options, withheld: Withholding
 ) -> Certificate | None:
-    """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and
-    says nothing else.
-    """
-    try:
-        with _silence(), uncounted():
-            if not options.independent and contradictions(divided.table):
-                return None
-            if options.population is None and _unlabelled_differ(divided, fitted):
-                return None
-            compared = compare_table(divided.table, divided.split, fitted.columns)
-            rungs = rungs_of(divided.table, divided.split, fitted, divided.options)
-            about = Certified(divided.table, divided.split, fitted, compared=compared, rungs=rungs)
-            return certify_table(about, options, withheld)
-    except (Exception, SystemExit):
+    """The certificate at this try's δ; None where the table contradicts what it rests on."""
+    if not options.independent and contradictions(divided.table):
         return None
+    if options.population is None and _unlabelled_differ(divided, fitted):
+        return None
+    compared = compare_table(divided.table, divided.split, fitted.columns)
+    rungs = rungs_of(divided.table, divided.split, fitted, divided.options)
+    about = Certified(divided.table, divided.split, fitted, compared=compared, rungs=rungs)
+    made = certify_table(about, options, withheld)
+    return made if options.require is None or is_met(made) else None
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """Neither warnings nor what a model prints are shown."""
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -323,12 +377,13 @@ def _summaries(divided: Divided, fitted: FittedChoice) -> tuple[Schema, Referenc
     return Schema.of(table, fitted.columns, train), reference
 
 
-def _with_certificate(
-    answer: Gate, divided: Divided, fitted: FittedChoice, certificate: Certificate
-) -> Gate:
-    """The answer of a pass, with what may now be shown."""
-    limit = answer.require if answer.max_risk is None else f"{answer.max_risk:g}"
-    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {limit}"
+def with_try(certificate: Certificate, answer: Gate) -> Certificate:
+    """The certificate of a pass, with what may now be shown."""
+    goal = next(
+        one for one in (answer.max_risk, answer.at_least, answer.require) if one is not None
+    )
+    told = goal if isinstance(goal, str) else f"{goal:g}"
+    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {told}"
     claims = [
         replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims
     ]
@@ -336,6 +391,4 @@ def _with_certificate(
         certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims)
     )
     keep_losses(certificate)
-    schema, reference = _summaries(divided, fitted)
-    kept = {"schema": schema, "reference": reference.to_dict(), "model": fitted.model}
-    return replace(answer, certificate=certificate, **kept)
+    return certificate

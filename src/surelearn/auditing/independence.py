@@ -4,6 +4,7 @@ others: claims and words.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -74,9 +75,12 @@ def unlabelled_differ(
     rows = schema.conform(
         pa.Table.from_pandas(table.unlabelled, preserve_index=False), table.name, Notes()
     )
-    moved = [
-        found for found in drift(reference, rows, scores_of(model, rows)) if "p" in found.numbers
-    ]
+    return labels_missing(drift(reference, rows, scores_of(model, rows)), len(rows))
+
+
+def labels_missing(drifted: Sequence[Finding], rows: int) -> tuple[Finding, ...]:
+    """SL119, from the findings on how so many rows without a label differ from the others."""
+    moved = [found for found in drifted if "p" in found.numbers]
     if not moved:
         return ()
     said = (
@@ -84,11 +88,11 @@ def unlabelled_differ(
         .text.replace("of rows", "of rows without a label", 1)
         .replace("the certify rows", "labeled rows")
     )
-    text = f"The {len(rows):,} rows without a label differ from the labeled ones. {said}"
+    text = f"The {rows:,} rows without a label differ from the labeled ones. {said}"
     columns = [found.numbers["column"] for found in moved]
     numbers = {
         "columns": columns,
-        "rows": len(rows),
+        "rows": rows,
         "p": moved[0].numbers["p"],
         "false_alarms": FAMILYWISE,
     }

@@ -29,10 +29,11 @@ GOAL = 0.05
 
 def write_verdict(context: Context) -> Verdict:
     """The verdict of an audit, by the first rule that applies."""
-    return about_labelled(context, _first_that_applies(context))
+    return about_labelled(context, first_that_applies(context))
 
 
-def _first_that_applies(context: Context) -> Verdict:
+def first_that_applies(context: Context) -> Verdict:
+    """The first rule that applies, whether or not rows without a label differ."""
     if context.time_name:
         return over_time.verdict(context)
     if (contradicted := no_verdict(context)) is not None:
@@ -99,8 +100,7 @@ def _guaranteed(context: Context) -> Verdict:
         else ""
     )
     sentence = (
-        f"On new rows like these, {said}{gained}{also}{several} with {confidence(context)}"
-        " confidence."
+        f"{context.where}, {said}{gained}{also}{several} with {confidence(context)} confidence."
     )
     return Verdict(kind="guaranteed", sentence=sentence + _doubt(headline))
 
@@ -126,8 +126,8 @@ def _doubt(headline: Headline) -> str:
 def _counted(context: Context) -> str:
     facts = context.certificate.facts
     return (
-        f"{facts['groups']:,} held-back {plural(context.group_name)} count, not {facts['rows']:,}"
-        " rows"
+        f"{facts['groups']:,} {context.held_back}{plural(context.group_name)} count, not"
+        f" {facts['rows']:,} rows"
     )
 
 
@@ -168,7 +168,7 @@ def _nothing_useful(context: Context) -> Verdict | None:
         return None
     needed = _least_that(lambda m: least(m) <= GOAL, n)
     sentence = (
-        f"Nothing useful can be guaranteed: with {n} held-back {units} even zero errors proves only"
+        f"Nothing useful can be guaranteed: with {n} {context.held_back}{units} even zero errors proves only"
         f" {show(least(n), 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
     )
     return Verdict(kind="nothing useful", sentence=sentence)
@@ -197,8 +197,8 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
     goal = headline.baseline.measured or 0.0 if constant else headline.miss / (1 + headline.miss)
     if goal <= 0:
         sentence = (
-            f"Nothing useful can be guaranteed: {headline.rival} costs nothing on the {n} held-back"
-            f" {units}; label more."
+            f"Nothing useful can be guaranteed: {headline.rival} costs nothing on the {n}"
+            f" {context.held_back}{units}; label more."
         )
         return Verdict(kind="nothing useful", sentence=sentence)
     delta, bound = headline.claim.inputs["delta"], headline.claim.inputs["loss_bound"]
@@ -216,7 +216,7 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
         else "some constant answer costs less"
     )
     sentence = (
-        f"Nothing useful can be guaranteed: with {n} held-back {units} even answers without an"
+        f"Nothing useful can be guaranteed: with {n} {context.held_back}{units} even answers without an"
         f" error prove only a mean cost of at most {show(least(n), 'number', '<=')}, and {than};"
         f" label at least {needed:,}."
     )
@@ -244,9 +244,7 @@ def _regression(context: Context) -> Verdict:
         # the largest residual covers
         needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))
         what = plural(context.group_name) if context.groups is not None else "rows"
-        sentence = (
-            f"Nothing useful can be guaranteed with {n} held-back {what}; label at least {needed}."
-        )
+        sentence = f"Nothing useful can be guaranteed with {n} {context.held_back}{what}; label at least {needed}."
         return Verdict(kind="nothing useful", sentence=sentence)
     share = f"{100 * (1 - context.options.alpha):g}%"
     grouped = context.groups is not None

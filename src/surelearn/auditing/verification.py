@@ -11,6 +11,10 @@ from math import isclose
 from pathlib import Path
 
 from surelearn import files
+from surelearn.auditing.answers.flow import asked_of_answers
+from surelearn.auditing.answers.operating import answering, walked_units
+from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.units import read_units
 from surelearn.auditing.claims import asked_of, of_second_model
 from surelearn.auditing.dividing import DataSource
 from surelearn.auditing.looks import kept_losses
@@ -18,7 +22,7 @@ from surelearn.auditing.options import Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.certification import certify
-from surelearn.data import read_table
+from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.measurement import Measurement
 from surelearn.persistence import MANIFEST, Saved, read_model
@@ -67,14 +71,20 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
         differences.append(
             "the folder was being written when the program was killed: run the same command again"
         )
-    saved = _check_model(folder, certificate, checked, unchecked, differences)
+    saved = None
+    answers = "answers" in certificate.facts.options
+    if not answers:
+        saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
-        if audit is None or "reading" not in audit.numbers:
+        if answers:
+            _check_answers(data, certificate, checked, unchecked, differences)
+        elif audit is None or "reading" not in audit.numbers:
             raise ValueError(
                 f"{folder} does not say how its data were read: only an audit of a table is"
                 " verified from data"
             )
-        _check_data(data, audit, certificate, saved, checked, unchecked, differences)
+        else:
+            _check_data(data, audit, certificate, saved, checked, unchecked, differences)
     return Verification(
         checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked)
     )
@@ -121,7 +131,9 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
         turn, given = audit.numbers["turn"], audit.numbers["options"]
         options = Options(**given)
         delta = allowance(options.delta, turn)
-    except (KeyError, TypeError, ValueError, ArithmeticError):
+        answers = audit.numbers.get("answers")
+        roles = None if answers is None else Roles.from_dict(answers)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError):
         yield "audit.json does not say with which options it was made"
         return
     if not isclose(certificate.delta, delta):
@@ -131,10 +143,16 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
         )
     made = certificate.facts.options
     usual = {name: one.default for name, one in signature(certify).parameters.items()}
-    asked = asked_of(
-        options, "regression" if made.get("task") == "regression" else "classification"
-    )
-    for name in ("alpha", "candidates", "cost", "largest_group", "loss", "loss_bound", "positive"):
+    names = ["alpha", "candidates", "cost", "largest_group", "loss", "loss_bound", "positive"]
+    task = made.get("task")
+    if roles is not None:
+        task = task if task in ("regression", "losses") else "classification"
+        asked = asked_of_answers(task, roles, options)
+        names += ["weight_bound", "better", "loss_range"]
+        names.remove("loss")
+    else:
+        asked = asked_of(options, "regression" if task == "regression" else "classification")
+    for name in names:
         wanted = freeze(asked.get(name, usual[name]))
         # no loss bound is taken that was raised after rows contradicted it, and no loss is the usual
         if name not in made or made[name] == wanted or (name == "loss_bound" and not made[name]):
@@ -183,6 +201,47 @@ def _check_model(
     return saved
 
 
+def _check_answers(
+    data: DataSource,
+    certificate: Certificate,
+    checked: list[str],
+    unchecked: list[str],
+    differences: list[str],
+) -> None:
+    """Read the answers as they were read, and measure everything again."""
+    options = certificate.facts.options
+    if isinstance(data, Table):
+        raise ValueError("name the file of answers, or give its data frame: a table has a target")
+    with reading("certificate.json"):
+        roles = Roles.from_dict(options["answers"])
+    try:
+        walked = "walk.threshold" in certificate.facts
+        units = read_units(data, roles, options.get("positive"), walked=walked)
+    except DataError as error:
+        differences.append(str(error))
+        return
+    if walked:
+        units = answering(walked_units(units), certificate.facts["walk.threshold"])
+    found = certificate.verify(units.model, units.X, units.truth, **units.columns)
+    _add(found, units.name, checked, unchecked, differences)
+
+
+def _add(
+    found: Verification,
+    name: str,
+    checked: list[str],
+    unchecked: list[str],
+    differences: list[str],
+) -> None:
+    """What was found with the data called ``name``, beside what was found without them."""
+    checked += [line for line in found.checked if line not in checked]
+    unchecked += found.unchecked
+    new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
+    if OTHER_ROWS in new:  # then all facts differ, which says nothing more
+        new = [line for line in new if not line.startswith("fact ")]
+    differences += [f"{name}: {line}" for line in new]
+
+
 def _check_data(
     data: DataSource | None,
     audit: Audit,
@@ -226,12 +285,7 @@ def _check_data(
     found = certificate.verify(
         None if saved is None else saved.model, X, y, groups=groups, novel=novel
     )
-    checked += [line for line in found.checked if line not in checked]
-    unchecked += found.unchecked
-    new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
-    if OTHER_ROWS in new:  # then all facts differ, which says nothing more
-        new = [line for line in new if not line.startswith("fact ")]
-    differences += [f"{table.name}: {line}" for line in new]
+    _add(found, table.name, checked, unchecked, differences)
     if "baseline" in certificate.facts.hashes:
         unchecked.append("what is said of the model compared with: it is not in the folder")
     if audit.proved:

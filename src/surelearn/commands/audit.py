@@ -22,6 +22,7 @@ from surelearn.version import __version__
 
 if TYPE_CHECKING:
     from surelearn.auditing.dividing import Divided
+    from surelearn.claim import Claim
     from surelearn.data import Table
     from surelearn.report import Audit
     from surelearn.selection.candidates import Candidate
@@ -481,12 +482,25 @@ def result_lines(result: Audit, paths: dict[str, str]) -> Iterator[str]:
     yield "   ".join(f"{what}  {path}" for what, path in paths.items())
 
 
-def check_risk(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> int:
-    """Whether the page guarantees the risk; of a model that was fixed before any page about
-    these rows was read.
+def _risk(headline: Claim) -> float:
+    """The risk that a headline bounds; of a rate of successes, that of failures."""
+    from surelearn.auditing.headline import number
+
+    return 1 - number(headline) if headline.relation == ">=" else number(headline)
+
+
+def check_risk(
+    result: Audit,
+    max_risk: float | None,
+    tell: Callable[[str], None],
+    at_least: float | None = None,
+) -> int:
+    """Whether the page guarantees the risk, or the grade; of a model that was fixed before any page
+    about these rows was read.
     """
-    if max_risk is None:
+    if max_risk is None and at_least is None:
         return 0
+    goal = f"a risk of at most {max_risk:g}" if at_least is None else f"at least {at_least:g}"
     headline = next((claim for claim in result.certificate.together), None)
     if result.verdict.kind in ("do not ship", "no verdict"):
         failed = f"the verdict is {result.verdict.kind!r}"
@@ -497,14 +511,16 @@ def check_risk(result: Any, max_risk: float | None, tell: Callable[[str], None])
             "rows without a label differ; say --population labelled if only labeled ones matter"
         )
     elif headline is None:
-        failed = f"nothing is guaranteed, so a risk of at most {max_risk:g} is not"
-    elif (risk := 1 - headline.value if headline.relation == ">=" else headline.value) > max_risk:
+        failed = f"nothing is guaranteed, so {goal} is not"
+    elif at_least is not None and (grade := 1 - _risk(headline)) < at_least:
+        failed = f"the guaranteed bound {grade:.4g} is below --at-least {at_least:g}"
+    elif max_risk is not None and (risk := _risk(headline)) > max_risk:
         what = "mean cost" if headline.quantity == "mean_cost" else "bound"
         failed = f"the guaranteed {what} {risk:.4g} is above --max-risk {max_risk:g}"
     else:
         tell(
-            f"check: at most {max_risk:g}, for one model that was fixed before any page about these"
-            " rows was read"
+            f"check: {goal.removeprefix('a risk of ')}, for one model that was fixed before any page"
+            " about these rows was read"
         )
         return 0
     click.echo(f"check: {failed}", err=True)

@@ -17,6 +17,7 @@ from surelearn.commands.audit import (
     result_lines,
     say_verdict,
 )
+from surelearn.commands.columns import of_answers
 from surelearn.commands.early import EarlyPage
 from surelearn.commands.out import check_out
 from surelearn.terminal import ctrl_c, say, shorten
@@ -44,32 +45,17 @@ Examples:
 
 @click.command("certify", epilog=EXAMPLES)
 @click.argument("source")
-@click.option("--truth", multiple=True, metavar="COLUMN",
-              help="What is right; several columns: of several raters, whose majority counts.")  # fmt: skip
-@click.option("--answer", multiple=True, metavar="COLUMN",
-              help="The answers; several columns: the first guess, the second, …")  # fmt: skip
-@click.option("--score", metavar="COLUMN", help="Probability, or any score, of --positive.")
-@click.option("--threshold", type=float, help="Answer --positive from this score on (default 0.5).")
+@of_answers
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
-@click.option("--pass", "passed", metavar="COLUMN", help="Whether each row passed.")
-@click.option("--grade", metavar="COLUMN", help="A number for each row; higher is better.")
-@click.option("--loss-range", type=float, nargs=2, metavar="LEAST MOST",
-              help="The least and the largest --grade that there can be.")  # fmt: skip
-@click.option("--winner", metavar="COLUMN", help="Who won each duel.")
-@click.option("--ours", metavar="NAME", help="Which --winner is ours.")
-@click.option("--tie", "ties", multiple=True, metavar="WORD",
-              help="Words for a tie, which counts half (default: tie, draw, both, equal).")  # fmt: skip
-@click.option("--against", metavar="COLUMN", help="Other answers to the same rows: is ours better?")
-@click.option("--separator", metavar="TEXT", help="Splits several labels in one cell, such as ';'.")
+@click.option(
+    "--threshold", type=float, help="Answer --positive from this --score on (default 0.5)."
+)
 @click.option("--group", metavar="COLUMN",
               help="Rows with the same value belong together, such as one conversation.")  # fmt: skip
 @click.option("--largest-group", type=int, metavar="ROWS",
               help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN",
               help="Report the values of a column, or of a number the ranges in age:30,60.")  # fmt: skip
-@click.option("--weight", metavar="COLUMN", help="w = 1/(N·q) of rows drawn with probabilities q, with replacement,"
-              " from a file of N rows: the claim is then about that file.")  # fmt: skip
-@click.option("--weight-bound", type=float, metavar="W", help="No --weight is larger, as stated.")
 @click.option("--drop", multiple=True, metavar="COLUMN",
               help="A column that comes from the model, or says nothing (repeatable).")  # fmt: skip
 @click.option("--header/--no-header", default=None, help="Whether the first line holds names.")
@@ -86,6 +72,8 @@ Examples:
               " of numbers 'mean_error <= 3'. Exit with 1 if it cannot be kept.")  # fmt: skip
 @click.option("--independent", is_flag=True,
               help="Vouch that rows are independent draws where the file contradicts it.")  # fmt: skip
+@click.option("--population", type=click.Choice(["labelled"]),
+              help="Only labeled rows matter, where others differ.")  # fmt: skip
 @click.option("--show-rows", is_flag=True, help="Print values of single rows on the page.")
 @click.option("--delta", type=float, default=0.05, show_default=True,
               help="The page may be wrong with this probability.")  # fmt: skip
@@ -117,7 +105,7 @@ def _certify(
     quiet: bool,
     **given: Any,
 ) -> int:
-    from surelearn.auditing.answers import audit_units, read_units, roles_and_options
+    from surelearn.auditing.answers import audit_units, check_goals, read_units, roles_and_options
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.options import OptionError
     from surelearn.jobs import Runner, rich_progress
@@ -126,10 +114,11 @@ def _certify(
     stated = {name: value for name, value in given.items() if value not in (None, ())}
     try:
         roles, options = roles_and_options(stated)
+        if max_risk is not None or at_least is not None:
+            check_goals(max_risk, at_least, roles)
     except OptionError as error:
         raise ValueError(error.in_terms_of(flags)) from None
-    _check_goals(max_risk, at_least, roles.kind)
-    if options.require is not None and max_risk is not None:
+    if options.require is not None and (max_risk is not None or at_least is not None):
         raise ValueError("--max-risk and --require are two checks: leave out one")
     check_out(out)
     if ledger is not None:
@@ -152,43 +141,9 @@ def _certify(
     paths = page.finish(result)
     for line in () if quiet else result_lines(result, paths):
         say(line)
-    if at_least is not None:
-        return _check_grade(result, at_least, tell)
     if options.require is not None:
         return check_required(result, tell)
-    return check_risk(result, max_risk, tell)
-
-
-def _check_goals(max_risk: float | None, at_least: float | None, kind: str) -> None:
-    """Refuse a check that is about something else."""
-    judged = kind in ("passes", "grades", "duels")
-    if max_risk is not None and at_least is not None:
-        raise ValueError("--max-risk and --at-least are two ways to say one thing: leave out one")
-    if max_risk is not None and not max_risk >= 0:
-        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
-    if at_least is not None and not judged:
-        raise ValueError(
-            "--at-least goes with --pass, --grade or --winner; of errors say --max-risk"
-        )
-    if max_risk is not None and kind == "grades":
-        raise ValueError("--max-risk is about errors: of a mean grade say --at-least")
-
-
-def _check_grade(result: Any, at_least: float, tell: Any) -> int:
-    """Whether a grade is guaranteed."""
-    headline = next(iter(result.certificate.together), None)
-    if headline is None or result.verdict.kind == "no verdict":
-        failed = f"nothing is guaranteed, so {at_least:g} is not"
-    elif headline.value < at_least:
-        failed = f"the guaranteed bound {headline.value:.4g} is below --at-least {at_least:g}"
-    else:
-        tell(
-            f"check: at least {at_least:g}, for answers that were fixed before any page about these"
-            " rows was read"
-        )
-        return 0
-    click.echo(f"check: {failed}", err=True)
-    return 1
+    return check_risk(result, max_risk, tell, at_least)
 
 
 def _units_lines(units: Units) -> Iterator[str]:

@@ -4,16 +4,26 @@ rows.
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelearn import files
 from surelearn.commands.audit import check_options, in_flags, load_models
+from surelearn.commands.columns import given_by_name, names_of_answers, of_answers
 from surelearn.commands.out import check_out, named_out
 from surelearn.terminal import no_exit, say, shorten
 
+if TYPE_CHECKING:
+    from surelearn.auditing.gate import Gate
+
+_OF_TABLES = (
+    "target", "keep", "models", "prefer", "metric", "minutes", "certify_fraction", "seed", "jobs",
+)  # fmt: skip
 EXAMPLES = """
 \b
 Examples:
@@ -21,6 +31,7 @@ Examples:
   surelearn gate data.csv --target y --max-risk 0.05 --model mine:make    a better model: the next try
   surelearn gate data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn gate data.csv --target y --max-risk 0.05 --try 7              where no ledger outlives a run, as in CI
+  surelearn gate answers.csv --truth label --answer said --max-risk 0.05  answers of any system to the same rows
 \b
 Of k tries the k-th has the failure probability 6δ/(π²k²), together δ. That holds however the models were developed,
 up to the first pass, if nobody trains on or looks at the held-back rows and no number about them was shown before.
@@ -38,6 +49,10 @@ Where that is not trusted, they must lie where developers cannot read them.
 @click.option("--require", metavar="PROMISE",
               help="Instead of --max-risk: pass if an operating point that keeps it is guaranteed, such as"
               " 'sensitivity >= 0.95'.")  # fmt: skip
+@click.option(
+    "--at-least", type=float, help="Of --pass, --grade, --winner: pass if this is guaranteed."
+)
+@of_answers
 @click.option(
     "--target",
     help="Column to predict, by name or by position: 1 is the first column, -1 the last.",
@@ -135,9 +150,56 @@ def command(source: str | None, **given: Any) -> None:
     """Let a model pass if a risk of at most --max-risk is guaranteed; of held-back rows nothing
     else is told.
     """
+    context, columns = click.get_current_context(), names_of_answers()
+    if given_by_name(context, columns):
+        if source is None:
+            raise ValueError("name the file of answers: there is no built-in one")
+        sys.exit(_gate_answers(source, context, **given))
+    for name in (*columns, "at_least"):
+        if given_by_name(context, [name]):
+            raise ValueError("--at-least goes with --pass, --grade or --winner, for answers")
+        del given[name]
     with no_exit("the model"):
         code = _gate(source, **given)
     sys.exit(code)
+
+
+def _gate_answers(
+    source: str,
+    context: click.Context,
+    *,
+    max_risk: float | None,
+    at_least: float | None,
+    ledger: Path | None,
+    number: int | None,
+    out: Path,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    """Of answers that somebody wrote down."""
+    from surelearn.auditing.answers import gate_answers
+    from surelearn.auditing.options import OptionError
+
+    if wrong := given_by_name(context, list(_OF_TABLES)):
+        raise ValueError(f"{wrong[0]} goes with a table to fit on, not with recorded answers")
+    flags = {str(p.name): p.opts[0] for p in context.command.params}
+    stated = {
+        name: value
+        for name, value in given.items()
+        if name not in _OF_TABLES and value not in (None, (), False)
+    }
+    check_out(out)
+    if ledger is not None:
+        files.check_regular(ledger, f"--ledger {ledger}")
+    try:
+        answer = gate_answers(
+            source, max_risk=max_risk, at_least=at_least, ledger=ledger, number=number, **stated
+        )
+    except OptionError as error:
+        raise ValueError(error.in_terms_of(flags)) from None
+    tell = (lambda line: None) if quiet else say  # noqa: ARG005
+    tell(f"{source}  {answer.rows:,} rows, {answer.chosen}")
+    return _told(answer, out, tell, quiet=quiet)
 
 
 def _gate(
@@ -156,15 +218,14 @@ def _gate(
     from surelearn.auditing.looks import open_ledger
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
-    from surelearn.persistence.folder import write_folder
-    from surelearn.plain import percent_sure, show
+    from surelearn.plain import show
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "task")}
     options = check_options(
         {name: value for name, value in given.items() if name != "keep"}, jobs, max_risk
     )
-    if (max_risk is None) == (options.require is None):
-        raise ValueError("say --max-risk, the risk to be guaranteed, or --require, and not both")
+    if max_risk is None and options.require is None:
+        raise ValueError("pass --max-risk, the largest risk that lets a model pass, or --require")
     check_counted(ledger, number)
     check_out(out)
     candidates = load_models("--model", models)
@@ -195,10 +256,19 @@ def _gate(
         what, unit = "mean cost", "number"
     elif table.task == "regression":
         what, unit = "mean absolute error", "number"
+    measured = math.nan if answer.error is None else answer.error
     tell(
-        f"{shorten(answer.chosen)} chosen; {what} {show(answer.error, unit)} on the rows to fit on,"
-        " by which it was chosen"
+        f"{shorten(answer.chosen)} chosen; {what} {show(measured, unit)} on the rows to fit on, by"
+        " which it was chosen"
     )
+    return _told(answer, out, tell, quiet=quiet)
+
+
+def _told(answer: Gate, out: Path, tell: Callable[[str], None], *, quiet: bool) -> int:
+    """Say the answer, and write what a pass may show."""
+    from surelearn.persistence.folder import write_folder
+    from surelearn.plain import percent_sure
+
     again = ", answered before" if answer.repeated else ""
     tell(f"try {answer.number} on these rows{again}, at {percent_sure(answer.delta)} confidence")
     if answer.certificate is None:
@@ -218,5 +288,5 @@ def _gate(
     for line in "" if quiet else str(answer.certificate).splitlines():
         say(line)
     tell("The gate of these rows is closed now: hold back new ones for the next model.")
-    tell("   ".join(f"{what}  {path}" for what, path in paths.items()))
+    tell("   ".join(f"{name}  {path}" for name, path in paths.items()))
     return 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from surelearn.commands.live_answers import LiveAnswers
 from surelearn.terminal import ctrl_c, say, shorten
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ def _watch(
     state = path.with_name(f"{path.stem}.watch.json") if state is None else state
     for file in (path, state, *([] if source == "-" else [Path(source)])):
         files.check_regular(file)
-    with closing(_Live(path, _read_certificate(path), source, **given)) as live:
+    read = _read_certificate(path)
+    kind = LiveAnswers if "answers" in read.facts.options else _Live
+    with closing(kind(path, read, source, **given)) as live:
         if not live.labelled and (live.counter is None or not live.complete):
             raise ValueError(
                 f"{live.source} has no column {live.target!r} of labels, and no model lies beside"
@@ -119,7 +122,7 @@ def _watch(
             )
         with files.locked(state):
             looks = Looks.load(_looks_path(state), live.certificate)
-            if not live.labelled:
+            if isinstance(live, _Live) and not live.labelled:
                 live.columns()
                 return _drift_only(live, looks, state)
             watch = _begin(live, state, claim, delta)
@@ -150,7 +153,7 @@ def _watch(
     return ALARM if watch.alarm else DRIFT if found or shift is not None else 0
 
 
-def _begin(live: _Live, state: Path, claim: str | None, delta: float | None) -> Watch:
+def _begin(live: _Live | LiveAnswers, state: Path, claim: str | None, delta: float | None) -> Watch:
     """The watch that the state holds, or a new one."""
     from surelearn.monitoring import Watch
 
@@ -168,7 +171,7 @@ def _begin(live: _Live, state: Path, claim: str | None, delta: float | None) -> 
     return watch
 
 
-def _look(live: _Live, looks: Looks, state: Path) -> list[str]:
+def _look(live: _Live | LiveAnswers, looks: Looks, state: Path) -> list[str]:
     """Compare inputs and scores with the certify rows, where that can be done, and record the
     look; what was found.
     """
@@ -227,14 +230,14 @@ def _read_certificate(path: Path) -> Any:
     return certificate
 
 
-def _take(watch: Watch, live: _Live, state: Path) -> None:
+def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
     """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the
     evidence.
 
     Of a stream with a bad row the rows up to the last that were saved, a thousand at a time, stay
     taken in.
     """
-    if live.source != "-":
+    if live.source != "-" or live.at_once:
         hashes, truths, predictions, groups, rows = live.columns()
         live.note = watch.feed(hashes, truths, predictions, groups, name=live.source, X=rows)
         watch.save(state)
@@ -275,6 +278,7 @@ class _Live:
     note: Any = ""
     rows: int = 0
     predictor: Any = field(init=False, default=None)
+    at_once = False  # whether standard input is read to its end first
 
     def __post_init__(self) -> None:
         from surelearn.data.stream import open_stream

@@ -18,11 +18,13 @@ from surelearn.plain import show
 from surelearn.types import AnyArray
 
 RATES = ("sensitivity", "specificity", "precision")
-AMOUNTS = ("mean_cost", "mean_loss", "slice_loss")
-SLICES = ("slice_risk", "slice_loss")
+GRADES = ("mean_grade", "slice_grade")  # higher is better: bounded from below
+AMOUNTS = ("mean_cost", "mean_loss", "slice_loss", *GRADES)
+SLICES = ("slice_risk", "slice_loss", "slice_grade")
 # the others are about some rows only
-EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss")
+EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss", "mean_grade")
 WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
+NOWHERE = -2  # an answer that is no class
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
 
@@ -66,7 +68,7 @@ def find_claims(certificate: Certificate, quantity: str | None = None) -> tuple[
     quantity : only the claims about this
     """
     options = certificate.facts.options
-    if options.get("task") == "losses":
+    if options.get("task") == "losses" and options.get("better") != "higher":
         raise ValueError(
             "a certificate of losses per unit is not watched: certify the live units' losses"
             " instead"
@@ -173,27 +175,49 @@ def unit_bound(claim: Claim) -> float:
         value = float(claim.inputs["alpha"]) if math.isfinite(value) else math.inf
     elif claim.quantity in RATES:
         value = 1 - value
+    elif claim.quantity in GRADES:
+        value = best(claim) - value
     return max(value / scale(claim), SMALLEST_BOUND)
 
 
 def scale(claim: Claim) -> float:
     """What a loss of 1 stands for in the claim's own unit."""
+    if claim.quantity in GRADES:
+        return best(claim) - float(claim.inputs.get("low", 0.0))
     return float(claim.inputs["loss_bound"]) if claim.quantity in AMOUNTS else 1.0
 
 
+def best(claim: Claim) -> float:
+    """The largest grade that there can be."""
+    return float(claim.inputs.get("high", claim.inputs.get("loss_bound", 1.0)))
+
+
 def read_rows(
-    what: Measurement, y_true: AnyArray, y_pred: AnyArray, slices: Mapping[str, Mask]
+    what: Measurement,
+    y_true: AnyArray,
+    y_pred: AnyArray,
+    slices: Mapping[str, Mask],
+    *,
+    recorded: bool = False,
 ) -> LiveRows:
     """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
-    that is neither.
+    that is neither. ``recorded``: answers that somebody wrote down, which may be any words.
     """
     if what.task == "regression":
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
         if not np.isfinite(answer).all():
             raise ValueError("y_pred must be finite")
         return LiveRows(truth, answer, slices)
+    if what.task == "losses":
+        truth = _numbers(y_true, "y_true")
+        low, high = what.loss_range or (0.0, 1.0)
+        if not ((truth >= low) & (truth <= high)).all():
+            raise ValueError(f"y_true must lie between {low:g} and {high:g}, as the grades do")
+        return LiveRows(truth, truth, slices)
     truth, answer = _codes(y_true, what.classes, "y_true"), _codes(y_pred, what.classes, "y_pred")
-    if (answer < 0).any():
+    if recorded:  # a word that is no class is a wrong answer
+        answer = np.where(answer < 0, NOWHERE, answer)
+    elif (answer < 0).any():
         strange = y_pred[int(np.argmax(answer < 0))]
         raise ValueError(
             f"y_pred holds {_plain(strange)!r}, which is no answer of this model:"
@@ -205,7 +229,7 @@ def read_rows(
 def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
     """Losses in [0, 1] of labeled rows, as this claim counts them."""
     unknown = (
-        np.zeros(rows.truth.shape, dtype=bool) if what.task == "regression" else rows.truth < 0
+        rows.truth < 0 if what.task == "classification" else np.zeros(rows.truth.shape, dtype=bool)
     )
     lost = _lost(claim, what, rows) / scale(claim)
     values = np.where(_concerned(claim, what, rows), np.minimum(lost, 1.0), math.nan)
@@ -213,7 +237,9 @@ def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
 
 
 def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.float64]:
-    """Each row's loss in the claim's own unit."""
+    """Each row's loss in the claim's own unit; of a grade, what is missing to the best one."""
+    if what.task == "losses":
+        return best(claim) - rows.truth
     if what.task == "regression":
         error = rows.truth - rows.answer
         return (
@@ -283,4 +309,6 @@ def live_value(claim: Claim, rate: float) -> str:
     """The mean loss in the claim's own words: ``5.7%``, for a rate of successes ``94.3%``."""
     if claim.quantity in RATES:
         return show(1 - rate, "rate")
+    if claim.quantity in GRADES:
+        return show(best(claim) - rate, claim.unit)
     return show(rate, "rate" if claim.quantity == "error_quantile" else claim.unit)

@@ -132,6 +132,7 @@ class Watch:
             raise ValueError(f"delta must be at least {_LEAST_DELTA:g}, not {delta!r:.60}")
         self.certificate, self.quantity, self.delta = certificate, claim, float(delta)
         self._what = Measurement.from_options(certificate.facts.options)
+        self._recorded = "answers" in certificate.facts.options
         self._cuts = Cuts.from_options(certificate.facts.options.get("slices", ()))
         self._grouped = "groups" in certificate.facts
         claims = find_claims(certificate, claim)
@@ -223,7 +224,9 @@ class Watch:
             )
         labelled = ~missing(y_true)
         inside = {name: mask[labelled] for name, mask in slices.items()}
-        rows = read_rows(self._what, y_true[labelled], y_pred[labelled], inside)
+        rows = read_rows(
+            self._what, y_true[labelled], y_pred[labelled], inside, recorded=self._recorded
+        )
         losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
         hashes = (
             None if labels is None else [group_hash(label) for label in labels[labelled].tolist()]

@@ -30,7 +30,6 @@ from surelearn.subject import predict_with, subject_of
 from surelearn.subject.recorded import RecordedScores
 from surelearn.types import AnyArray, Array, Bools, Label, Model, RowsLike, TableRows
 
-
 MOST_LOSSES = 20_000_000  # of all rows at all thresholds, kept for a walk that bets on them
 
 

@@ -163,6 +163,11 @@ class Document:
             raise ValueError(f"the audit has no section {unknown[0]!r:.60} that is unfinished")
 
     @property
+    def made_by(self) -> str:
+        """The command whose page this is: "certify" for answers that somebody wrote down."""
+        return "certify" if "answers" in self.numbers else "audit"
+
+    @property
     def claims(self) -> tuple[Claim, ...]:
         """The certificate's claims."""
         return self.certificate.claims

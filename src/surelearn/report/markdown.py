@@ -90,7 +90,7 @@ def _verdict(audit: Document) -> str:
     ]
     kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
     target = f", target {plain(audit.target)}" if audit.target else ""
-    return f"### surelearn audit: {plain(audit.title)}{target}{kind}\n\n{''.join(pieces)}"
+    return f"### surelearn {audit.made_by}: {plain(audit.title)}{target}{kind}\n\n{''.join(pieces)}"
 
 
 def _unfinished(audit: Document) -> str:

@@ -11,7 +11,9 @@ import hashlib
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from surelearn.subject.predicting import Task, missing
 from surelearn.types import AnyArray, Array, TableRows
 
 _SPAN = 1500.0  # arsinh of the largest number is 710
@@ -22,7 +24,7 @@ class RecordedAnswers:
 
     Parameters
     ----------
-    column : its name
+    column : its name, or in an array its position
     classes : the labels there are; None: the answers are numbers
     content : what identifies the answers, as `content_of` makes it
 
@@ -36,7 +38,7 @@ class RecordedAnswers:
 
     saved_as = "recorded-answers/1"
 
-    def __init__(self, column: str, classes: tuple[Any, ...] | None, content: str) -> None:
+    def __init__(self, column: str | int, classes: tuple[Any, ...] | None, content: str) -> None:
         self.column, self.content = column, content
         if classes is not None:
             self.classes_ = np.asarray(classes, dtype=object)
@@ -47,10 +49,11 @@ class RecordedAnswers:
 
     def predict(self, X: TableRows) -> AnyArray:
         """The column's values."""
-        return np.asarray(X[self.column])
+        return _column(X, self.column)
 
     def __repr__(self) -> str:
-        return f"answers of column {self.column!r}"
+        place = f" of column {self.column!r}" if isinstance(self.column, str) else ""
+        return f"{'' if place else 'recorded '}answers{place}"
 
 
 class RecordedScores(RecordedAnswers):
@@ -76,7 +79,7 @@ class RecordedScores(RecordedAnswers):
 
     def __init__(
         self,
-        column: str,
+        column: str | int,
         classes: tuple[Any, ...],
         content: str,
         *,
@@ -92,14 +95,14 @@ class RecordedScores(RecordedAnswers):
     def predict(self, X: TableRows) -> AnyArray:
         """The answers: those of their own column, else what the threshold says."""
         if self.answer is not None:
-            return np.asarray(X[self.answer])
+            return _column(X, self.answer)
         other = next(label for label in self.classes_.tolist() if label != self.positive)
         found = np.where(self.scores(X) >= self.threshold, 1, 0)
         return np.array([other, self.positive], dtype=object)[found]
 
     def scores(self, X: TableRows) -> Array:
         """The column's numbers."""
-        return np.asarray(X[self.column], dtype=float)
+        return np.asarray(_column(X, self.column), dtype=float)
 
     def predict_proba(self, X: TableRows) -> Array:
         """(n, 2): in the order of the classes."""
@@ -111,6 +114,68 @@ class RecordedScores(RecordedAnswers):
 
     def __repr__(self) -> str:
         return f"scores of column {self.column!r}, {self.positive!r} from {self.threshold:g} on"
+
+
+def _column(X: TableRows, column: str | int) -> AnyArray:
+    at = (slice(None), column) if hasattr(X, "dtype") else column  # of an array, or a DataFrame
+    return np.asarray(X[at])
+
+
+def from_columns(
+    answers: npt.ArrayLike,
+    truth: npt.ArrayLike,
+    other: npt.ArrayLike | None = None,
+    task: Task | None = None,
+    classes: npt.ArrayLike | None = None,
+) -> tuple[AnyArray, AnyArray, dict[str, Any]]:
+    """Answers beside what is right, one of each per row, as rows of answers, their truth, and what
+    `surelearn.certify` is told of them: ``model``, ``baseline`` for ``other`` answers, ``task``, and
+    labels.
+
+    Numbers with a fractional part are a regression, all else is labels, if ``task`` does not say. The
+    labels are those of the truth, if ``classes`` does not say; other answers are wrong.
+
+    Examples
+    --------
+    >>> rows, y, told = from_columns(["a", "c", "b"], ["a", "b", "b"])
+    >>> told["model"].predict(rows).tolist(), told["classes"], told["unseen"]
+    (['a', 'c', 'b'], ['a', 'b'], ['c'])
+    """
+    right = _one_per_row("truth", truth, None)
+    said = [_one_per_row("answers", answers, right.size)]
+    if other is not None:
+        said.append(_one_per_row("baseline", other, right.size))
+    if task is None:
+        numbers = right.dtype.kind == "f" and bool((right != np.round(right)).any())
+        task = "regression" if numbers else "classification"
+    known: tuple[Any, ...] | None = None
+    told: dict[str, Any] = {"task": task}
+    if task == "classification":
+        labels = sorted(set(right.tolist()), key=str) if classes is None else classes
+        known = tuple(np.asarray(labels).tolist())
+        seen = {word for column in (right, *said) for word in column.tolist()}
+        told |= {"classes": list(known), "unseen": sorted(seen - {*known}, key=str)}
+    same = len({column.dtype.kind for column in said}) == 1
+    rows = np.column_stack(said if same else [column.astype(object) for column in said])
+    for i, (name, column) in enumerate(zip(("model", "baseline"), said, strict=False)):
+        told[name] = RecordedAnswers(i, known, content_of(column))
+    return rows, right, told
+
+
+def _one_per_row(name: str, values: npt.ArrayLike, n: int | None) -> AnyArray:
+    column = np.asarray(values)
+    if column.ndim != 1 or not column.size:
+        raise ValueError(f"{name} must be one value per row, not of shape {column.shape}")
+    if lost := int(missing(column).sum()):
+        raise ValueError(
+            f"{name} must not be missing: {lost} of {column.size} are; leave out rows without a"
+            " truth, and give a missing answer a word of its own"
+        )
+    if n is not None and column.size != n:
+        raise ValueError(
+            f"{name} has {column.size} rows and truth has {n}: they must describe the same rows"
+        )
+    return column
 
 
 def content_of(*columns: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from surelearn.auditing.answers.operating import answering, check_required, divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
-from surelearn.auditing.answers.units import Units, read_units
+from surelearn.auditing.answers.units import NO_LABEL, Kind, Units, read_units
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
 from surelearn.auditing.context import Context
@@ -28,13 +28,15 @@ from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
 from surelearn.operating import Rungs
 from surelearn.report import Audit
-from surelearn.selection.ledger import LedgerArgument
+from surelearn.selection.ledger import LedgerArgument, Look
 
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent", "require",
+    "show_rows", "independent", "population", "require",
 )  # fmt: skip
+_DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·q) say"
+_COINS = "rows like these, each labeled by its own coin"
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
 
 
@@ -53,7 +55,7 @@ def audit_answers(
     ledger, runner : as in `surelearn.audit`
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
         ``positive``, ``cost``, ``require``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
-        ``independent``, ``show_rows``, ``skip`` as in `surelearn.audit`
+        ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
     --------
@@ -104,18 +106,7 @@ def audit_units(
             f" that are neither scores nor labels; the other {len(units.y):,} are certified"
         )
     with fixed_models(units.model, *rivals):
-        look = describe_look(
-            [(units.model, units.X)],
-            units.rival,
-            units.y,
-            units.groups,
-            options,
-            name=units.name,
-            target=units.target,
-            more=(repr(sorted(roles.to_dict().items())),),
-        )
-        if units.bounds is not None and units.task == "losses" and roles.grade is not None:
-            look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
+        look = look_at(units, roles, options)
         make = partial(certify_units, units, roles, rungs=rungs)
         certificate, turn = looked(book, look, units.known, options, contradicted, make)
         if rungs is not None:
@@ -140,6 +131,7 @@ def audit_units(
             looked_in=None if book is None else book.paths,
             search=search,
             answers=units,
+            unlabelled_compared=units.unlabeled_compared,
             rungs=rungs,
         )
         return document(
@@ -150,6 +142,25 @@ def audit_units(
             say=write_verdict,
             keep_model=False,
         )
+
+
+def look_at(units: Units, roles: Roles, options: Options, **more: Any) -> Look:
+    """The look that certifying these units is, as ledgers know it."""
+    asked = (repr(sorted(roles.to_dict().items())), *more.pop("more", ()))
+    look = describe_look(
+        [(units.model, units.X)],
+        units.rival,
+        units.y,
+        units.groups,
+        options,
+        name=units.name,
+        target=units.target,
+        more=asked,
+        **more,
+    )
+    if units.bounds is not None and units.task == "losses" and roles.grade is not None:
+        look = replace(look, loss_bound=units.bounds[1] - units.bounds[0])
+    return look
 
 
 def certify_units(
@@ -163,55 +174,28 @@ def certify_units(
     """The claims about answers, on one δ; with ``rungs``, at a threshold that is chosen here."""
     if rungs is not None:
         return _at_a_chosen_threshold(units, roles, options, withheld, rungs)
-    shared: dict[str, Any] = {
-        "groups": units.groups,
-        "slices": units.slices,
-        "weights": units.weights,
-        "weight_bound": None if units.weights is None else roles.weight_bound,
-        "largest_group": options.largest_group,
-        "delta": options.delta,
-    }
+    columns = units.columns
+    if units.task == "regression" and options.loss_bound is None:
+        columns = {**columns, "slices": None}  # nothing is averaged, in slices neither
+    more: dict[str, Any] = {}
     if units.task == "classification":
-        made = certify(
-            units.model,
-            units.X,
-            units.y,
-            task="classification",
-            classes=list(units.classes),
-            unseen=list(units.unseen),
-            positive=options.positive,
-            cost=options.cost,
-            baseline=units.rival,
-            metrics=_metrics(units, roles),
-            further=units.further,
-            **shared,
-        )
-    elif units.task == "regression":
-        made = certify(
-            units.model,
-            units.X,
-            units.y,
-            task="regression",
-            baseline=units.rival,
-            alpha=options.alpha,
-            loss=options.loss,
-            loss_bound=options.loss_bound,
-            require=options.require if options.loss_bound is not None else None,
-            **{**shared, "slices": None if options.loss_bound is None else units.slices},
-        )
-    else:
-        made = certify(
-            units.model,
-            units.X,
-            losses=units.grades,
-            baseline_losses=units.baseline_grades,
-            loss=units.called,
-            loss_range=units.bounds,
-            better="higher",
-            further=units.further,
-            **shared,
-        )
-    names = {"target": units.target, "prediction": _answered(roles)}
+        more = {"classes": list(units.classes), "unseen": list(units.unseen)}
+        more |= {"metrics": _metrics(units, roles)}
+    elif units.task == "losses":
+        more = {"loss": units.called}
+    asked = asked_of_answers(units.task, roles, options)
+    made = certify(units.model, units.X, units.truth, **columns, **asked, **more)
+    if roles.weight is not None:
+        population = _COINS if roles.coin else _DRAWN
+        claims = [
+            replace(claim, covers=replace(claim.covers, population=population))
+            for claim in made.claims
+        ]
+        made = replace(made, claims=tuple(claims))
+    if units.drawn and NO_LABEL in units.unseen:
+        made = _less_of_unlabeled(made)
+    names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
+    names["answers"] = roles.stated()
     names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}
     if withheld.raised is not None and units.task == "losses":
         absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]
@@ -244,7 +228,35 @@ def _at_a_chosen_threshold(
         )
 
     found = made(answering(units, made(units).facts["walk.threshold"]))
-    return of_page(found, None, withheld, {"target": units.target, "prediction": _answered(roles)})
+    names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
+    return of_page(found, None, withheld, {**names, "answers": roles.stated()})
+
+
+def _less_of_unlabeled(made: Certificate) -> Certificate:
+    """Only the claims for which a drawn row without a label counts as the worst that it can be."""
+    kept = [claim for claim in made.claims if claim.quantity in ("risk", "slice_risk", "precision")]
+    why = "some rows that were drawn have no label, and what they are is not known"
+    absent = [
+        Lacking(claim.quantity, f"{claim.label}: {why}", claim.theorem)
+        for claim in made.claims
+        if claim not in kept
+    ]
+    return replace(made, claims=tuple(kept), lacking=(*made.lacking, *absent))
+
+
+def asked_of_answers(task: Kind, roles: Roles, options: Options) -> dict[str, Any]:
+    """What `certify` is given of the options, whatever the rows are."""
+    asked: dict[str, Any] = {"delta": options.delta, "largest_group": options.largest_group}
+    if roles.weight is not None:
+        asked["weight_bound"] = roles.weight_bound
+    if task == "classification":
+        return {**asked, "task": task, "positive": options.positive, "cost": options.cost}
+    if task == "losses":
+        return {**asked, "loss_range": roles.loss_range or (0.0, 1.0), "better": "higher"}
+    numbers = {name: getattr(options, name) for name in ("alpha", "loss", "loss_bound")}
+    if options.loss_bound is not None:
+        numbers["require"] = options.require
+    return {**asked, "task": task, **numbers}
 
 
 def _metrics(units: Units, roles: Roles) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from surelearn.auditing.options import OptionError, Options
 from surelearn.data import hash_contents
 from surelearn.operating import Requirement, Rungs, ladder
 from surelearn.operating.walk import confidences, scores_for
-from surelearn.selection.split import split_rows
+from surelearn.selection.split import Split, split_rows
 from surelearn.subject.recorded import RecordedScores
 from surelearn.subject.refitting import take
 from surelearn.types import Ints
@@ -58,10 +58,7 @@ def divide_units(units: Units, requirement: Requirement, options: Options) -> tu
     Which row does what follows from a hash of the columns that are neither labels nor come from the
     model, and of the row's copy number: not from its score, nor from its label.
     """
-    n = len(units.y)
-    columns = [units.beside[name].to_numpy() for name in units.beside.columns]
-    contents = hash_contents(columns) if columns else np.zeros(n, dtype=np.uint64)
-    split = split_rows(contents, certify=1 - PART, select=0.0)
+    split = _split(units)
     X, y = take(units.X, split.fit), units.y[split.fit]
     if requirement.quantity == "error":
         scores, predicted = confidences(units.model, X, units.classes)
@@ -72,6 +69,17 @@ def divide_units(units: Units, requirement: Requirement, options: Options) -> tu
     # as the walk's share of the first look: order and values are fixed, whatever δ it then has
     rungs = ladder(requirement, scores, good, split.certify.size, options.delta / 2, options.cost)
     return _only(units, split.certify), rungs
+
+
+def walked_units(units: Units) -> Units:
+    """The units that the walk uses."""
+    return _only(units, _split(units).certify)
+
+
+def _split(units: Units) -> Split:
+    columns = [units.beside[name].to_numpy() for name in units.beside.columns]
+    contents = hash_contents(columns) if columns else np.zeros(len(units.y), dtype=np.uint64)
+    return split_rows(contents, certify=1 - PART, select=0.0)
 
 
 def _only(units: Units, rows: Ints) -> Units:

@@ -33,6 +33,7 @@ class Roles:
     slices : columns whose values are subpopulations to report; "age:30,60" cuts a number
     weight, weight_bound : w = 1/(N·q) of rows that were drawn with probabilities q from N, and what
         no weight exceeds, as stated
+    coin : instead, all rows are given, and each was labeled with probability 1/w by its own coin
     drop : columns that come from the model, or say nothing: they do not tell which rows these are
     header : whether the first line of a text table holds the names
     task : "classification" or "regression", where the truth's kind is misread
@@ -54,6 +55,7 @@ class Roles:
     slices: tuple[str, ...] = ()
     weight: str | None = None
     weight_bound: float | None = None
+    coin: bool = False
     drop: tuple[str, ...] = ()
     header: bool | None = None
     task: Literal["classification", "regression"] | None = None
@@ -83,6 +85,18 @@ class Roles:
         if self.winner is not None:
             return "duels"
         return "answers" if self.answer else "scores"
+
+    @property
+    def role_of_truth(self) -> str:
+        """The role of the column that says what is right, or how a unit was judged."""
+        named = {"passes": "passed", "grades": "grade", "duels": "winner"}
+        return named.get(self.kind, "truth")
+
+    @property
+    def role_of_answer(self) -> str:
+        """The role of the column that holds what is certified."""
+        named = {"scores": "score", "answers": "answer"}
+        return named.get(self.kind, self.role_of_truth)
 
     def _check_kind(self) -> None:
         """Refuse what says nothing, or too much."""
@@ -122,6 +136,8 @@ class Roles:
         for name, there, other in goes:
             if getattr(self, name) is not None and not there:
                 raise OptionError(lambda n, o: f"{n} goes with {o}", name, other)
+        if self.coin and self.weight is None:
+            raise OptionError(lambda c, w: f"{c} goes with {w}", "coin", "weight")
         needs = (("winner", "ours"), ("weight", "weight_bound"), ("grade", "loss_range"))
         why = {
             "ours": "whose wins are counted",
@@ -156,6 +172,11 @@ class Roles:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
+
+    def stated(self) -> dict[str, Any]:
+        """As `to_dict`, without what is as it is by default."""
+        usual = Roles(passed="any").to_dict() | {"passed": None}
+        return {name: value for name, value in self.to_dict().items() if value != usual[name]}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Roles:

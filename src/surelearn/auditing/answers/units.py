@@ -14,33 +14,39 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.independence import labels_missing
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
 from surelearn.data import DataError, hash_contents
-from surelearn.data.columns import Values, infer_task, is_whole, listed, shown
+from surelearn.data.columns import Values, describe, infer_task, is_whole, listed, shown
 from surelearn.data.formats import Raw, load
 from surelearn.data.frames import Source
 from surelearn.data.table import find_column
 from surelearn.fingerprint import fingerprint_rows
 from surelearn.measurement import MOST_VALUES, FurtherRate, Happened
+from surelearn.monitoring import Reference, drift
+from surelearn.monitoring.reference import FEWEST_ROWS, KINDS
 from surelearn.plain import printable
 from surelearn.selection.ledger import Known
 from surelearn.selection.sketch import sketch
 from surelearn.slicing import Cuts, cut, cut_at
+from surelearn.subject import Task
 from surelearn.subject.recorded import RecordedAnswers, RecordedScores, content_of
 from surelearn.types import AnyArray, Array, Bools
 
 NO_ANSWER, NO_LABEL, NO_MAJORITY = "(no answer)", "(no label)", "(no majority)"
 PASSED = {"true", "1", "yes", "y", "pass", "passed", "ok", "success", "correct"}
 FAILED = {"false", "0", "no", "n", "fail", "failed", "error", "failure", "incorrect", "wrong"}
+Kind: TypeAlias = Task | Literal["losses"]
 FEW_NUMBERS = 20  # values of a column of whole numbers that are taken for categories
 LONGEST_NAME = 40
+LONG_TEXT = 10  # letters, on average, of a column that tells rows by itself
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +63,8 @@ class Units:
     grades, baseline_grades : of a task "losses": higher is better
     called, bounds : what a grade is, and its stated range
     groups, weights : one per row, or None
+    drawn : whether the weights are those of rows that were drawn from a file
+    unlabeled_compared : whether rows without a label were compared with the others
     classes, unseen : the labels that the truth has; other words among the answers, and rows without
         a label
     probable : whether a score is a probability
@@ -67,7 +75,7 @@ class Units:
     name: str
     path: Path | None
     target: str
-    task: Literal["classification", "regression", "losses"]
+    task: Kind
     X: pd.DataFrame
     y: Any
     model: RecordedAnswers
@@ -78,6 +86,8 @@ class Units:
     bounds: tuple[float, float] | None = None
     groups: Any = None
     weights: Any = None
+    drawn: bool = False
+    unlabeled_compared: bool = False
     classes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     probable: bool = True
@@ -87,9 +97,32 @@ class Units:
     beside: pd.DataFrame = field(default_factory=pd.DataFrame)
     known: Known = field(default_factory=Known)
 
+    @property
+    def truth(self) -> Any:
+        """What answers are compared with; None of units that were judged."""
+        return None if self.task == "losses" else self.y
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What `certify` and `Certificate.verify` are given beside the model and its rows."""
+        given = {
+            "groups": self.groups,
+            "slices": self.slices,
+            "weights": self.weights,
+            "further": self.further,
+        }
+        if self.task == "losses":
+            return {**given, "losses": self.grades, "baseline_losses": self.baseline_grades}
+        return {**given, "baseline": self.rival}
+
 
 def read_units(
-    source: Source | None, roles: Roles, positive: object = None, *, walked: bool = False
+    source: Source | None,
+    roles: Roles,
+    positive: object = None,
+    labels: Sequence[str] | None = None,
+    *,
+    walked: bool = False,
 ) -> Units:
     """Read a file, or a frame, of answers.
 
@@ -98,6 +131,7 @@ def read_units(
     source : as `surelearn.data.read_table` reads it
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
+    labels : those that the truth can have, where they are known; by default those of the file
     walked : whether the threshold of scores is chosen later, so that none need be stated
 
     Raises
@@ -115,7 +149,7 @@ def read_units(
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
-    reader = _Reader(raw, _named(raw, roles), walked=walked)
+    reader = _Reader(raw, _named(raw, roles), labels, walked=walked)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -149,9 +183,13 @@ def _named(raw: Raw, roles: Roles) -> Roles:
 class _Reader:
     """One table, and what its columns are."""
 
-    def __init__(self, raw: Raw, roles: Roles, *, walked: bool = False) -> None:
-        self.raw, self.roles, self.frame, self.walked = raw, roles, raw.frame, walked
+    def __init__(
+        self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None, *, walked: bool = False
+    ) -> None:
+        self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
+        self.walked = walked
         self.findings: list[Finding] = []
+        self.compared = False
 
     # ── answers and scores beside what is right ──────────────────────────────────────────────────
 
@@ -180,12 +218,33 @@ class _Reader:
         lost = int((~labeled).sum())
         if not lost:
             return
-        if self.roles.weight is not None:
+        if self.roles.coin:
+            text = f"{lost:,} of {labeled.size:,} rows were not labeled, by their coins: they have weight 0."
+        elif self.roles.weight is not None:
             text = f"{lost:,} of {labeled.size:,} rows that were drawn have no label: each counts as wrong."
         else:
             text = f"{lost:,} of {labeled.size:,} rows have no label and were left out."
+            self._compare_unlabeled(labeled)
             self.frame = self.frame.loc[labeled].reset_index(drop=True)
         self._notice("SL110", text, rows=lost)
+
+    def _compare_unlabeled(self, labeled: Bools) -> None:
+        """Whether rows without a label are others, by what is beside the truth: SL119.
+
+        Numbers are cut at deciles of all rows together, which treat both kinds alike.
+        """
+        few = min(int(labeled.sum()), int((~labeled).sum())) < FEWEST_ROWS
+        if few or self.roles.group is not None or self.labels is not None:
+            return
+        columns = self.frame.drop(columns=list(self.roles.truth))
+        typed = {str(name): describe(str(name), columns[name].to_numpy()) for name in columns}
+        kinds = {n: c.kind for n, (c, _) in typed.items() if c.used and c.kind in KINDS}
+        frame = pd.DataFrame({name: typed[name][1] for name in kinds})
+        reference = Reference.from_rows(frame, frame.loc[labeled], kinds)
+        self.findings += labels_missing(
+            drift(reference, frame.loc[~labeled]), int((~labeled).sum())
+        )
+        self.compared = True
 
     def _notice(self, code: str, text: str, **numbers: Any) -> None:
         self.findings.append(Finding(code=code, text=text, severity="notice", numbers=numbers))
@@ -233,15 +292,15 @@ class _Reader:
         labels = sorted(
             {label for rater in truths for label in rater.tolist() if label is not None}
         )
+        rest = f"not {positive}"
         columns = [*roles.answer, *([roles.against] if roles.against else [])]
         said = {name: self._said(name) for name in columns}
-        self._check_labels(said, labels, positive)
+        if self.labels is None:
+            self._check_labels(said, labels, positive)
         score = None if roles.score is None else self._scores(roles.score)
         others = [label for label in labels if label != positive]
-        if score is not None and (
-            len(labels) > 2 or any(set(v) - {*labels, NO_ANSWER} for v in said.values())
-        ):
-            rest = f"not {positive}"
+        several = len(labels) > 2 or any(set(v) - {*labels, NO_ANSWER} for v in said.values())
+        if score is not None and (several if self.labels is None else rest in self.labels):
             merge = {
                 label: rest
                 for label in [*others, *(w for v in said.values() for w in v)]
@@ -250,6 +309,7 @@ class _Reader:
             y, truths = _renamed(y, merge), [_renamed(rater, merge) for rater in truths]
             said = {name: _renamed(values, merge) for name, values in said.items()}
             labels = sorted({rest, str(positive)})
+        labels = labels if self.labels is None else list(self.labels)
         X = pd.DataFrame(said, index=self.frame.index, dtype=object)
         seen = {word for values in (y, *said.values()) for word in values.tolist()}
         unseen = tuple(sorted(seen - {*labels}))
@@ -464,7 +524,9 @@ class _Reader:
         elif roles.winner is not None:
             called = "win rate"
         grades = self._graded(name, bounds)
-        other = None if roles.against is None else self._graded(roles.against, bounds)
+        other = None
+        if roles.against is not None:  # what is missing there must not speak for ours
+            other = self._graded(roles.against, bounds, missing_as=bounds[1])
         X = pd.DataFrame({name: grades.astype(float)}, index=self.frame.index)
         model = RecordedAnswers(name, None, content_of(X[name]))
         units = self._made("losses", X, grades, model, None)
@@ -478,16 +540,24 @@ class _Reader:
             )
         return low, high
 
-    def _graded(self, name: str, bounds: tuple[float, float]) -> AnyArray:
-        """One grade per row, higher is better; what is missing is the worst."""
+    def _graded(
+        self, name: str, bounds: tuple[float, float], missing_as: float | None = None
+    ) -> AnyArray:
+        """One grade per row, higher is better; what is missing is the worst, if not said
+        otherwise.
+        """
         values = self.frame[name].to_numpy()
         missing = pd.isna(values)
         if missing.all():
             raise DataError(f"{self.raw.name}, column {shown(name)} has no values: name another.")
-        if lost := int(missing.sum()):
-            worst = {"passes": "as failed", "duels": "as lost"}.get(
-                self.roles.kind, f"as {bounds[0]:g}"
-            )
+        lost = int(missing.sum())
+        if lost and self.roles.coin:
+            self._keep_labeled(~missing)
+        elif lost:
+            filled = bounds[0] if missing_as is None else missing_as
+            words = {"passes": ("as failed", "as passed"), "duels": ("as lost", "")}
+            ranked = words.get(self.roles.kind, (f"as {bounds[0]:g}", f"as {bounds[1]:g}"))
+            worst = ranked[filled == bounds[1]]
             self._notice(
                 "SL120",
                 f"{lost:,} of {len(values):,} rows have nothing in column {shown(name)}: each counts {worst}.",
@@ -495,14 +565,17 @@ class _Reader:
                 column=name,
             )
         if self.roles.kind == "passes":
-            return self._passed(name, values, missing)
+            passed = self._passed(name, values, missing)
+            return passed | missing if missing_as else passed
         if self.roles.kind == "duels":
             return self._won(name, values, missing)
         if values.dtype.kind not in "iufb":
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} holds words: a grade is a number."
             )
-        return np.where(missing, bounds[0], values.astype(float))
+        return np.where(
+            missing, bounds[0] if missing_as is None else missing_as, values.astype(float)
+        )
 
     def _passed(self, name: str, values: Values, missing: Bools) -> AnyArray:
         words = _words(self.raw.name, name, values)
@@ -542,7 +615,7 @@ class _Reader:
 
     def _made(
         self,
-        task: Literal["classification", "regression", "losses"],
+        task: Kind,
         X: pd.DataFrame,
         y: AnyArray,
         model: RecordedAnswers,
@@ -550,14 +623,13 @@ class _Reader:
     ) -> Units:
         """The units with groups, slices, weights and what ledgers know."""
         roles = self.roles
-        target = (*roles.truth, roles.passed, roles.grade, roles.winner)
-        named = next(name for name in target if name)
+        named = roles_of_truth(roles)[0]
         X, slices = self._slices(X)
         taken = {*roles.truth, *roles.answer, *roles.drop}
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
         names = [name for name in self.frame.columns if name not in taken]
         beside = self.frame[names]
-        contents = [beside[name].to_numpy() for name in names] or [np.asarray(y)]
+        contents = _telling(beside) or [np.asarray(y)]
         hashes = {
             n: hashlib.sha256(n.encode(errors="surrogatepass")).hexdigest()[:12]
             for n in (named, *names)
@@ -581,6 +653,8 @@ class _Reader:
             rival=rival,
             groups=self._groups(),
             weights=self._weights(),
+            drawn=roles.weight is not None and not roles.coin,
+            unlabeled_compared=self.compared,
             slices=slices,
             findings=tuple(self.findings),
             beside=beside,
@@ -612,7 +686,16 @@ class _Reader:
             raise DataError(
                 f"{self.raw.name}, --weight column {shown(name)} must hold a number in every row."
             )
-        return values.astype(float)
+        weights = values.astype(float)
+        if not self.roles.coin:
+            return weights
+        if (least := float(weights.min())) < 1:
+            raise DataError(
+                f"{self.raw.name}, --weight column {shown(name)} holds {least:g}: with --coin a"
+                " weight is 1 over the probability of a label, so at least 1."
+            )
+        judged = roles_of_truth(self.roles)
+        return np.where(self.frame[judged].notna().any(axis=1), weights, 0.0)
 
     def _slices(self, X: pd.DataFrame) -> tuple[pd.DataFrame, Cuts | None]:
         """The columns whose values are subpopulations, beside those that the answers are in."""
@@ -665,6 +748,11 @@ class _Reader:
         return find_column(self.raw.name, names, column, option="--slice"), edges
 
 
+def roles_of_truth(roles: Roles) -> list[str]:
+    """The columns that say what is right, or how a unit was judged."""
+    return [name for name in (*roles.truth, roles.passed, roles.grade, roles.winner) if name]
+
+
 def majority(truths: Sequence[AnyArray]) -> AnyArray:
     """(n,) the label that most raters gave each row; "(no majority)" for a tie, which no answer
     equals; None where nobody gave one.
@@ -709,6 +797,21 @@ def _renamed(words: AnyArray, names: dict[str, str]) -> AnyArray:
 
 def _labels_in(cell: str | None, separator: str) -> frozenset[str]:
     return frozenset(word.strip() for word in (cell or "").split(separator) if word.strip())
+
+
+def _telling(beside: pd.DataFrame) -> list[Values]:
+    """The columns that tell which rows these are: texts that are mostly distinct, such as prompts;
+    without one all columns, though other systems' files may have others.
+    """
+    columns = {name: beside[name].to_numpy() for name in beside.columns}
+    texts = [
+        values
+        for values in columns.values()
+        if values.dtype.kind == "O"
+        and 2 * len(set(words := [str(v) for v in values.tolist() if v is not None])) > len(values)
+        and sum(map(len, words)) >= LONG_TEXT * len(values)
+    ]
+    return texts or list(columns.values())
 
 
 def _short(name: str) -> str:

@@ -10,6 +10,7 @@ from surelearn.auditing import verdict as of_models
 from surelearn.auditing.answers.units import Units
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
+from surelearn.auditing.independence import about_labelled
 from surelearn.auditing.verdict import USELESS, confidence, later
 from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
@@ -18,7 +19,13 @@ from surelearn.report import Verdict
 
 
 def write_verdict(context: Context) -> Verdict:
-    """The verdict of a page about answers, by the first rule that applies."""
+    """The verdict of a page about answers; where rows without a label differ it says first that it is
+    about labeled ones.
+    """
+    return about_labelled(context, _first_that_applies(context))
+
+
+def _first_that_applies(context: Context) -> Verdict:
     if context.contradicted:
         return _contradicted(context)
     if context.task == "losses":
@@ -34,7 +41,7 @@ def write_verdict(context: Context) -> Verdict:
         verdict = _compared(context)
         if verdict is not None:
             return replace(verdict, sentence=verdict.sentence + later(context))
-    return of_models.write_verdict(context)
+    return of_models.first_that_applies(context)
 
 
 def _contradicted(context: Context) -> Verdict:
@@ -74,7 +81,7 @@ def _compared(context: Context) -> Verdict | None:
         return None
     ours = quoted(str(context.certificate.facts.options["prediction"]))
     said = headline.at_most
-    where = "On new rows like these"
+    where = context.where
     if context.groups is not None:
         where = f"For a new {context.group_name}, as means over {plural(context.group_name)}"
     if headline.improves:
@@ -164,11 +171,9 @@ def _duels(claim: Claim, said: str, sure: str) -> Verdict:
 
 def _where(context: Context) -> tuple[str, str]:
     """What new units are, and how sure it is of how many of them."""
-    if context.answers is not None and context.answers.weights is not None:
-        return "In the file that these rows were drawn from", f"{confidence(context)} confidence"
     sure = f"{confidence(context)} confidence"
     if context.groups is None:
-        return "On new rows like these", sure
+        return context.where, sure
     n = context.certificate.facts["groups"]
     groups = plural(context.group_name)
     return (

@@ -33,8 +33,39 @@ def section(context: Context) -> Section:
     if population := assumed_population(context):
         notes.append(population)
     notes.append(assumed_independent(context))
-    notes.append(f"Held-back rows were not used before. {_use(context)}")
+    if context.answers is not None:
+        notes += _answered(context)
+    used = "Held-back rows" if context.answers is None else "These rows"
+    notes.append(f"{used} were not used before. {_use(context)}")
     return ENTRY.says(notes=notes)
+
+
+def _answered(context: Context) -> list[str]:
+    """What is assumed of answers that somebody else gave."""
+    notes = [
+        "Whoever answered had not seen these rows with their labels, nor chosen the answers by them."
+        " This cannot be checked from this file: a model that was trained on public rows may have."
+    ]
+    what = ["labels"] if context.task == "classification" else []
+    what += ["values of slices"] if context.options.slices else []
+    if what:
+        told = " and the ".join(what)
+        notes.append(
+            f"The {told} that there are were known before anybody looked at these rows. They are"
+            " those of the file."
+        )
+    if context.answers is not None and context.answers.drawn:
+        notes.append(
+            "Rows were drawn independently, with replacement, with the probabilities q that the"
+            " weights 1/(N·q) say, fixed before any label was known. The claims are about the N rows"
+            " that they were drawn from, not about new ones."
+        )
+    elif context.answers is not None and context.answers.weights is not None:
+        notes.append(
+            "Each row was labeled by its own coin, with the probability 1/weight that was fixed before"
+            " its label was known; all rows are here, those without a label with weight 0."
+        )
+    return notes
 
 
 def _use(context: Context) -> str:

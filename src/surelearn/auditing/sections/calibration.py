@@ -20,8 +20,8 @@ from surelearn.types import AnyArray
 MOST_BINS = 8
 ALPHA = 0.01  # of a bin's interval
 GUARANTEED = (
-    "The intervals are guaranteed for all bins together; the bins were cut without looking at the"
-    " held-back rows."
+    "The intervals are guaranteed for all bins together; the bins were cut without looking at these"
+    " rows."
 )
 
 

@@ -35,10 +35,11 @@ def data(context: Context) -> Section | None:
     """The findings about the data; the table with one row per column stands in the details
     (`section`).
     """
-    if not context.columns and not context.search.found:
-        return None
-    seen = context.findings if context.columns else context.search.found
+    read = bool(context.columns) or context.answers is not None
+    seen = context.findings if read else context.search.found
     findings = [finding for finding in seen if finding.severity != "info"]
+    if not context.columns and not findings:
+        return None
     notes = () if findings else ("The checks of the columns found nothing odd.",)
     return DATA.says(notes=notes, findings=findings)
 

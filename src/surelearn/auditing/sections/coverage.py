@@ -95,9 +95,9 @@ def section(context: Context) -> Section | None:
         (part.where, f"{part.rows:,}", show(share, "rate"), show(part.radius, "number"))
         for part, share in zip(parts, shares, strict=True)
     )
-    cut = "fit rows'" if len(targets) else "held-back rows'"
+    cut = "fit rows'" if len(targets) else f"{context.held_back}rows'"
     note = (
-        f"Coverage was measured on {len(y):,} held-back rows, cut at fifths of the {cut}"
+        f"Coverage was measured on {len(y):,} {context.held_back}rows, cut at fifths of the {cut}"
         " predictions. The certified width is constant."
     )
     return ENTRY.says(

@@ -238,8 +238,8 @@ def _plan_of(
     if rows <= held:
         return None
     why = (
-        f"To guarantee {what}, if the rate stays as measured, hold back {rows:,} rows instead of"
-        f" {held:,}"
+        f"To guarantee {what}, if the rate stays as measured,"
+        f" {'label' if page.context.answers else 'hold back'} {rows:,} rows instead of {held:,}"
     )
     why += f": about {total_for(rows):,} in all." if page.context.split is not None else "."
     stated = " ".join(f"--{key.replace('_', '-')} {value:g}" for key, value in asked.items())
@@ -254,6 +254,8 @@ def _calibration(page: _Page) -> Iterator[NextStep]:
     """Probabilities that are off beyond chance; intervals that cover some predictions too seldom."""
     if found := page.finding("SL301", "notice", "warning"):
         how = "`sklearn.calibration.CalibratedClassifierCV` around the model, fitted on fit rows"
+        if page.context.answers is not None:
+            how = "`sklearn.isotonic.IsotonicRegression` of the labels on the scores, on other rows"
         yield NextStep("Recalibrate the probabilities", _first_sentence(found.text), how)
     if found := page.finding("SL302", "warning"):
         why = "The interval covers the truth too seldom for some sizes of the prediction."

@@ -24,6 +24,8 @@ FAR_BELOW = -100.0
 
 def section(context: Context) -> Section | None:
     """Of the certify rows; what is guaranteed of it stands in the certificate."""
+    if context.task == "losses":
+        return None
     X, y = context.rows("certify")
     predicted = np.asarray(subject_of(context.model).predict(X))
     if context.task == "regression":
@@ -76,11 +78,6 @@ def r_squared_in_words(fraction: float | None, digits: int) -> str:
     return f"{fraction:.{digits}f}" if fraction > FAR_BELOW else f"below {FAR_BELOW:g}"
 
 
-def _rows(context: Context) -> str:
-    """What the certify rows are called: nothing was held back of recorded answers."""
-    return "held-back rows" if context.answers is None else "rows"
-
-
 def _of_numbers(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable:
     alpha, median = context.options.alpha, baseline_of_numbers(context)
     own = errors_of_numbers(predicted, y, alpha)
@@ -91,7 +88,8 @@ def _of_numbers(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable
     ]
     rows.append(("R²", r_squared_in_words(r_squared(predicted, y), 3), ""))
     return PageTable(
-        header=(f"{_rows(context)}, measured", "the model", "always the median"), rows=tuple(rows)
+        header=(f"{context.held_back}rows, measured", "the model", "always the median"),
+        rows=tuple(rows),
     )
 
 
@@ -107,7 +105,7 @@ def _of_classes(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable
         ]
         rows.append((str(label), f"{int(true.sum()):,}", *rates))
     return PageTable(
-        header=("class", _rows(context), "recall, measured", "precision, measured"),
+        header=("class", f"{context.held_back}rows", "recall, measured", "precision, measured"),
         rows=tuple(rows),
     )
 

@@ -1,0 +1,154 @@
+"""`gate_answers`: may this system pass, by the answers that it gave? Pass or fail alone, for people who
+improve it against the same rows; see `surelearn.auditing.gate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from surelearn.auditing.answers.flow import certify_units, look_at, roles_and_options
+from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.units import Units, read_units
+from surelearn.auditing.claims import Withholding
+from surelearn.auditing.gate import (
+    Gate,
+    at_most,
+    check_counted,
+    check_risk,
+    opened,
+    tried,
+    with_try,
+)
+from surelearn.auditing.independence import UNLABELLED
+from surelearn.auditing.options import OptionError, Options
+from surelearn.certificate import Certificate
+from surelearn.claim import Claim
+from surelearn.data.frames import Source
+from surelearn.data.independence import search_frame
+from surelearn.fingerprint import fixed_models
+from surelearn.jobs.threads import limits
+from surelearn.selection.ledger import LedgerArgument
+
+
+def gate_answers(
+    source: Source | None,
+    *,
+    max_risk: float | None = None,
+    at_least: float | None = None,
+    ledger: LedgerArgument = None,
+    number: int | None = None,
+    **given: Any,
+) -> Gate:
+    """Pass or fail, and nothing else about the rows: of answers that somebody wrote down.
+
+    Parameters
+    ----------
+    source : a file, or a data frame, with one row per unit: the same units at every try, with other
+        answers
+    max_risk : the largest share of errors to be guaranteed (with ``cost``: mean cost; of forecasts:
+        the distance of the interval; of passes and duels: the share that fails or is lost)
+    at_least : instead, the pass rate, mean grade or win rate to be guaranteed
+    ledger, number : as in `surelearn.gate`
+    **given : as in `surelearn.auditing.answers.audit_answers`; ``delta`` is that of all tries together
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judged = pd.DataFrame({"prompt": range(200), "passed": [True] * 190 + [False] * 10})
+    >>> bool(gate_answers(judged, passed="passed", at_least=0.85, ledger=False, number=1))
+    True
+    """
+    roles, options = roles_and_options(given)
+    if options.require is not None:
+        raise OptionError(
+            lambda r: f"{r} goes with a gate of a table: of answers, use it with certify", "require"
+        )
+    check_goals(max_risk, at_least, roles)
+    check_counted(ledger, number)
+    return _try_units(
+        read_units(source, roles, options.positive),
+        roles,
+        options,
+        max_risk,
+        at_least,
+        ledger,
+        number,
+    )
+
+
+def check_goals(max_risk: float | None, at_least: float | None, roles: Roles) -> None:
+    """Refuse a goal that is about something else, none, or two of them."""
+    judged = roles.kind in ("passes", "grades", "duels")
+    if (max_risk is None) == (at_least is None):
+        raise OptionError(
+            lambda m, a: f"pass {m}, the largest risk, or {a}, the least grade: one of them",
+            "max_risk",
+            "at_least",
+        )
+    if max_risk is not None:
+        check_risk(max_risk)
+    if at_least is not None and not judged:
+        raise OptionError(
+            lambda a, p, g, w, m: f"{a} goes with {p}, {g} or {w}; of errors say {m}",
+            "at_least",
+            "passed",
+            "grade",
+            "winner",
+            "max_risk",
+        )
+    if max_risk is not None and roles.kind == "grades":
+        raise OptionError(
+            lambda m, a: f"{m} is about errors: of a mean grade say {a}", "max_risk", "at_least"
+        )
+
+
+@limits.one_thread()
+def _try_units(
+    units: Units,
+    roles: Roles,
+    options: Options,
+    max_risk: float | None,
+    at_least: float | None,
+    ledger: LedgerArgument,
+    number: int | None,
+) -> Gate:
+    """Count the try, and answer it."""
+    book = opened(ledger, units.path, units.known, number, units.name)
+    goal = float(at_least if max_risk is None else max_risk)  # pyright: ignore[reportArgumentType]
+    rivals = [] if units.rival is None else [units.rival]
+
+    def make(asked: Options, withheld: Withholding) -> Certificate | None:
+        differ = any(finding.code == UNLABELLED for finding in units.findings)
+        if differ and asked.population is None:
+            return None
+        if not asked.independent and search_frame(units.beside, units.groups).found:
+            return None
+        return certify_units(units, roles, asked, withheld)
+
+    def enough(claim: Claim) -> bool:
+        if claim.relation == "<=":
+            return at_most(goal)(claim)
+        least = goal if max_risk is None else 1 - goal
+        return isinstance(claim.value, float) and claim.value >= least
+
+    with fixed_models(units.model, *rivals):
+        look = look_at(units, roles, options, kind="gate", more=(repr(goal),))
+        recorded, delta, certificate = tried(
+            book, units.known, look, number, options, units.name, make, enough
+        )
+    answer = Gate(
+        passed=certificate is not None,
+        number=recorded.turn,
+        delta=delta,
+        max_risk=max_risk,
+        at_least=at_least,
+        rows=len(units.y),
+        chosen=repr(units.model),
+        repeated=bool(recorded.answer),
+    )
+    return (
+        answer
+        if certificate is None
+        else replace(answer, certificate=with_try(certificate, answer))
+    )

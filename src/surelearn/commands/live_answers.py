@@ -1,0 +1,65 @@
+"""Live rows of answers that somebody wrote down, as `surelearn watch` reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class LiveAnswers:
+    """Live rows of answers that somebody wrote down, read as the certified ones were."""
+
+    path: Path
+    certificate: Any
+    source: str
+    target: str | None = None
+    prediction: str | None = None
+    group: str | None = None
+    model: Path | None = None
+    note: Any = ""
+    rows: int = 0
+    at_once = True
+    labelled = True
+    complete = True  # slices are columns of the file
+    counter = None  # nothing else is known of the certified rows
+
+    def __post_init__(self) -> None:
+        from surelearn.auditing.answers import Roles, read_units
+
+        if self.model is not None:
+            raise ValueError("the certificate is about recorded answers: leave out --model")
+        options = self.certificate.facts.options
+        roles = Roles.from_dict(options["answers"])
+        given = {"target": roles.role_of_truth, "prediction": roles.role_of_answer}
+        renamed = {role: getattr(self, name) for name, role in given.items() if getattr(self, name)}
+        if self.group is not None:
+            renamed["group"] = self.group
+        roles = replace(roles, against=None, weight=None, weight_bound=None, coin=False, **renamed)
+        known = options.get("classes")
+        self.units = read_units(self.source, roles, options.get("positive"), known)
+        self.target = self.units.target
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def columns(self) -> tuple[Any, ...]:
+        """Hashes, truths, answers, groups and the slices' columns of the file's rows."""
+        import numpy as np
+        import pandas as pd
+
+        from surelearn.data import hash_rows
+
+        units = self.units
+        self.rows = len(units.y)
+        answers = units.y if units.task == "losses" else units.model.predict(units.X)
+        judged = pd.DataFrame({"truth": units.y, "answer": answers}).astype(str)
+        beside = units.beside.add_prefix("beside ").reset_index(drop=True)
+        hashes = hash_rows(pd.concat([beside, judged], axis=1))
+        return hashes, np.asarray(units.y), np.asarray(answers), units.groups, units.X
+
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Never asked: standard input is read at once."""
+        return iter(())

@@ -1,0 +1,299 @@
+"""`surelearn certify`: each kind of answers from a file to a page that verifies, checks, refusals, and
+`gate` and `watch` on the same answers.
+"""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from surelearn.certificate import Certificate
+
+N = 300
+
+
+def made(seed=0):
+    """Rows of a vendor's answers, of another's, of scores, grades, duels and forecasts."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(["cancer", "healthy"], N, p=[0.3, 0.7])
+    other = np.where(truth == "cancer", "healthy", "cancer")
+    score = np.clip(np.where(truth == "cancer", 0.8, 0.2) + 0.15 * rng.normal(size=N), 0, 1)
+    amount = rng.normal(50, 10, N).round(3)
+    return pd.DataFrame(
+        {
+            "note": [f"case {seed} {i}" for i in rng.permutation(N)],
+            "site": rng.choice(["A", "B"], N),
+            "label": truth,
+            "said": np.where(rng.random(N) < 0.05, other, truth),
+            "old": np.where(rng.random(N) < 0.25, other, truth),
+            "p": score.round(4),
+            "passed": rng.random(N) < 0.9,
+            "grade": rng.beta(8, 2, N).round(3),
+            "winner": rng.choice(["new", "old", "tie"], N, p=[0.6, 0.2, 0.2]),
+            "amount": amount,
+            "forecast": (amount + rng.normal(0, 2, N)).round(3),
+            "who": np.repeat(np.arange(N // 3), 3),
+        }
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made().drop(columns="who").to_csv("t.csv", index=False)
+    return tmp_path
+
+
+KINDS = {
+    "answers": ("--truth label --answer said", "at most 10.9% errors"),
+    "slices": ("--truth label --answer said --slice site", "errors where site = "),
+    "a class that matters": (
+        "--truth label --answer said --positive cancer",
+        "cancer cases missed",
+    ),
+    "scores": ("--truth label --score p --positive cancer", "AUC for cancer"),
+    "a cost": ("--truth label --score p --positive cancer --cost 5", "mean cost"),
+    "against": ("--truth label --answer said --against old", "fewer errors than ‘old’"),
+    "passes": ("--pass passed", "the pass rate is at least 8"),
+    "grades": ("--grade grade --loss-range 0 1", "the mean of ‘grade’ is at least 0.7"),
+    "duels": ("--winner winner --ours new", "so more than half"),
+    "forecasts": ("--truth amount --answer forecast --loss-bound 60", "the mean absolute error is"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_answers(kind, here, shell):
+    """Said, written, verified, measured again from the file; with one answer changed it differs."""
+    options, said = KINDS[kind]
+    result = shell.run(f"certify t.csv {options}")
+    assert result.exit_code == 0, result.output
+    assert said in result.stdout
+    folder = here / "surelearn-certify"
+    assert {path.name for path in folder.iterdir()} == {
+        "report.html",
+        "audit.json",
+        "certificate.json",
+    }
+    page = (folder / "report.html").read_text()
+    assert "surelearn certify" in page
+    assert "held-back" not in page
+    again = shell.run("verify surelearn-certify --data t.csv")
+    assert (again.exit_code, "facts from model and rows" in again.stdout) == (0, True), again.output
+    table = pd.read_csv("t.csv")
+    for name in ("said", "passed", "grade", "winner", "forecast", "p"):
+        table.loc[0, name] = table[name].drop_duplicates().iloc[-1]
+    table.to_csv("changed.csv", index=False)
+    assert shell.run("verify surelearn-certify --data changed.csv").exit_code == 1
+
+
+def written(name):
+    """The same rows in a file of another format."""
+    table = made().drop(columns="who")
+    if name.endswith(".tsv"):
+        table.to_csv(name, sep="\t", index=False)
+    elif name.endswith(".gz"):
+        with gzip.open(name, "wt") as file:
+            table.to_csv(file, index=False)
+    elif name.endswith(".jsonl"):
+        table.to_json(name, orient="records", lines=True)
+    elif name.endswith(".arrow"):
+        pyarrow.feather.write_feather(pa.Table.from_pandas(table), name)
+    elif name.endswith(".parquet"):
+        table.to_parquet(name)
+    else:
+        half = len(table) // 2
+        pa.fs.LocalFileSystem().create_dir(name)
+        table[:half].to_parquet(f"{name}/0.parquet")
+        table[half:].to_parquet(f"{name}/1.parquet")
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv.gz", "t.jsonl", "t.arrow", "t.parquet", "parts"])
+def test_every_format_gives_the_same_claims(name, here, shell):
+    written(name)
+    options = "--truth label --answer said --slice site --quiet"
+    shell.run(f"certify t.csv {options} --out one --ledger one.ledger")
+    result = shell.run(f"certify {name} {options} --out two --ledger two.ledger")
+    assert result.exit_code == 0, result.output
+    one, two = (
+        Certificate.from_json((here / folder / "certificate.json").read_text()).facts.values
+        for folder in ("one", "two")
+    )
+    assert one == two
+
+
+def test_standard_input(here, shell):
+    text = (here / "t.csv").read_text()
+    result = shell.run("certify - --pass passed --out piped", input=text)
+    assert result.exit_code == 0, result.output
+    assert shell.run("verify piped --data t.csv").exit_code == 0
+
+
+def test_parts_with_other_columns_are_refused(here, shell):
+    written("parts")
+    made().drop(columns=["who", "site"]).to_parquet("parts/2.parquet")
+    refusal = shell.refusal("certify parts --pass passed")
+    assert "2.parquet has other columns than 0.parquet" in refusal
+
+
+REFUSED = {
+    "no file": ("nowhere.csv --pass passed", "nowhere.csv"),
+    "no column": ("t.csv --truth labl --answer said", "no column 'labl'. Did you mean 'label'?"),
+    "no role": ("t.csv", "say what is what: --truth with --answer"),
+    "two roles": ("t.csv --pass passed --grade grade", "only one of these"),
+    "no truth": ("t.csv --answer said", "--answer needs --truth"),
+    "no range": ("t.csv --grade grade", "--grade needs --loss-range"),
+    "no ours": ("t.csv --winner winner", "--winner needs --ours"),
+    "two checks": ("t.csv --pass passed --max-risk 0.1 --at-least 0.9", "one of them"),
+    "a grade of errors": (
+        "t.csv --truth label --answer said --at-least 0.9",
+        "of errors say --max-risk",
+    ),
+    "a risk of grades": ("t.csv --grade grade --loss-range 0 1 --max-risk 0.1", "say --at-least"),
+    "numbers for words": ("t.csv --truth label --answer amount", "no answer in column 'amount'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_calls_are_refused_in_one_sentence(name, here, shell):
+    command, said = REFUSED[name]
+    assert said in shell.refusal(f"certify {command}")
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("--grade grade --loss-range 0 0.5", "--grade grade --loss-range 0 1"),
+        (
+            "--truth amount --answer forecast --loss-bound 1",
+            "--truth amount --answer forecast --loss-bound 60",
+        ),
+    ],
+)
+def test_a_range_that_rows_contradicted_is_not_stated_again(narrow, wide, here, shell):
+    """It would be chosen by them: nothing that rests on it is claimed from these rows."""
+    result = shell.run(f"certify t.csv {narrow}")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "loss_" in result.stderr
+    assert not (here / "surelearn-certify").exists()
+    shell.run(f"certify t.csv {wide}")
+    certificate = Certificate.from_json((here / "surelearn-certify/certificate.json").read_text())
+    claimed = {claim.quantity for claim in certificate.together}
+    assert not claimed & {"mean_grade", "mean_loss"}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--truth label --answer said --max-risk 0.2", 0),
+        ("--truth label --answer said --max-risk 0.02", 1),
+        ("--pass passed --at-least 0.5", 0),
+        ("--pass passed --at-least 0.95", 1),
+        ("--pass passed --max-risk 0.5", 0),
+        ("--winner winner --ours new --max-risk 0.01", 1),
+    ],
+)
+def test_checks_end_with_a_code(options, code, here, shell):
+    result = shell.run(f"certify t.csv {options}")
+    assert result.exit_code == code
+    assert ("check: " in result.stderr) == bool(code)
+
+
+def test_a_second_look_pays_whichever_answers_it_is_about(here, shell):
+    """The rows are known by what does not come from the model, also under another name."""
+    shell.run("certify t.csv --truth label --answer said --drop old --drop p")
+    table = pd.read_csv("t.csv").rename(columns={"old": "other"})
+    table.sample(frac=1, random_state=1).to_csv("renamed.csv", index=False)
+    result = shell.run("certify renamed.csv --truth label --answer other --drop said --drop p")
+    assert "99.2%" in result.stdout
+    assert "second look" in result.stdout
+    new = made(seed=5).drop(columns="who")
+    new.to_csv("new.csv", index=False)
+    assert "second look" not in shell.run("certify new.csv --truth label --answer said").stdout
+
+
+def test_groups_count_once_and_are_asked_for(here, shell):
+    made().to_csv("grouped.csv", index=False)
+    result = shell.run("certify grouped.csv --pass passed")
+    assert "No verdict" in result.stdout
+    assert "`--group who`" in result.stdout
+    result = shell.run("certify grouped.csv --pass passed --group who --out grouped")
+    assert "100 groups" in result.stdout
+    assert "100 whos count, not 300 rows" in result.stdout
+
+
+# ── gate and watch ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_gate_counts_tries_and_tells_only_pass_or_fail(here, shell):
+    gate = "gate t.csv --truth label"
+    first = shell.run(f"{gate} --answer old --max-risk 0.1")
+    assert (first.exit_code, first.stdout.splitlines()[-1]) == (1, "gate: fail")
+    assert not any(word in first.stdout for word in ("%,", "errors", "measured"))
+    assert not (here / "surelearn-gate").exists()
+    second = shell.run(f"{gate} --answer said --max-risk 0.2")
+    assert (second.exit_code, "gate: pass" in second.stdout) == (0, True)
+    assert "try 2 on these rows" in second.stdout
+    certificate = Certificate.from_json((here / "surelearn-gate" / "certificate.json").read_text())
+    assert certificate.delta == pytest.approx(6 * 0.05 / (np.pi * 2) ** 2)
+    assert certificate["risk"].value <= 0.2
+    assert shell.run("verify surelearn-gate --data t.csv").exit_code == 0
+    assert "the gate is closed" in shell.refusal(f"{gate} --answer old --max-risk 0.9")
+
+
+def test_a_gate_after_a_page_guarantees_nothing(here, shell):
+    shell.run("certify t.csv --pass passed")
+    assert "showed numbers about these rows" in shell.refusal(
+        "gate t.csv --pass passed --at-least 0.5"
+    )
+
+
+def test_a_gate_of_grades_and_what_does_not_go_with_answers(here, shell):
+    assert shell.run("gate t.csv --grade grade --loss-range 0 1 --at-least 0.7").exit_code == 0
+    refusal = shell.refusal("gate t.csv --pass passed --at-least 0.5 --model ridge")
+    assert "--model goes with a table to fit on" in refusal
+    assert "pass --max-risk" in shell.refusal("gate t.csv --pass passed")
+    assert "pass --max-risk" in shell.refusal("gate t.csv --target label")
+    assert "--at-least goes with" in shell.refusal("gate t.csv --target label --at-least 0.5")
+
+
+def worse(kind):
+    """Live rows of the same columns, in which much has become worse."""
+    table, rng = made(seed=9), np.random.default_rng(9)
+    bad = rng.random(N) < 0.5
+    table.loc[bad, "said"] = "no idea"
+    table.loc[bad, "passed"] = False
+    table.loc[bad, "grade"] = 0.1
+    table.loc[bad, "winner"] = "old"
+    table.loc[bad, "p"] = 1 - table.loc[bad, "p"]
+    table.loc[bad, "forecast"] += 40.0
+    return table.drop(columns="who") if kind == "worse" else made(seed=9).drop(columns="who")
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if name != "against"])
+def test_live_answers_are_watched(kind, here, shell):
+    """As they were certified, no alarm; much worse, an alarm about the headline."""
+    options, _ = KINDS[kind]
+    shell.run(f"certify t.csv {options} --quiet")
+    for what, code in (("as before", 0), ("worse", 3)):
+        worse(what).to_csv("live.csv", index=False)
+        result = shell.run(f"watch surelearn-certify live.csv --state '{what}.json'")
+        assert result.exit_code == code, result.output
+    state = json.loads((here / "worse.json").read_text())
+    assert state["format"] == "surelearn-watch"
+    assert (
+        "300 rows were fed before"
+        in shell.run("watch surelearn-certify live.csv --state worse.json").stdout
+    )
+
+
+def test_live_answers_under_another_name(here, shell):
+    shell.run("certify t.csv --truth label --answer said --quiet")
+    worse("worse").rename(columns={"said": "new", "label": "right"}).to_csv("live.csv", index=False)
+    assert "no column 'label'" in shell.refusal("watch surelearn-certify live.csv")
+    result = shell.run("watch surelearn-certify live.csv --target right --prediction new")
+    assert result.exit_code == 3
