@@ -163,31 +163,46 @@ def test_the_order_has_no_circle():
             del remaining[name]
 
 
-def loaded_after(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+# What one program has not loaded yet after each of these statements, in this order.
+NOT_LOADED = {
+    "import surelearn": {*HEAVY, "numpy", "scipy"},
+    "import surelearn.bounds": set(HEAVY),
+    "import surelearn.report": {"jinja2"},
+    "import surelearn.monitoring": {"pandas", "matplotlib", "sklearn"},
+    "from surelearn.cli import main": {"matplotlib", "sklearn", "torch"},
+    "main(['plan', '--max-risk', '0.05'], standalone_mode=False)": {"matplotlib", "sklearn"},
+    "surelearn.linear.Ridge": {"matplotlib", "torch"},
+    "import surelearn.optim.descent": {"matplotlib"},
+    "import surelearn.kernel, surelearn.kernel.eigenpro": {"torch"},
+}
+
+
+@pytest.fixture(scope="module")
+def loaded_after() -> dict[str, set[str]]:
+    """All that one program has loaded after each statement."""
+    say = "print('loaded:', *{name.split('.')[0] for name in sys.modules})"
+    code = "\n".join(["import sys", *(f"{statement}\n{say}" for statement in NOT_LOADED)])
     result = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    return {name.split(".")[0] for name in result.stdout.split()}
+    said = [line for line in result.stdout.splitlines() if line.startswith("loaded: ")]
+    return {
+        statement: set(line.split()[1:]) for statement, line in zip(NOT_LOADED, said, strict=True)
+    }
 
 
-def test_a_bare_import_loads_nothing_heavy():
-    assert not loaded_after("import surelearn") & {*HEAVY, "numpy", "scipy"}
+@pytest.mark.parametrize("statement", NOT_LOADED)
+def test_nothing_is_loaded_before_it_is_needed(statement, loaded_after):
+    assert not loaded_after[statement] & NOT_LOADED[statement]
 
 
-def test_a_room_is_loaded_when_it_is_asked_for():
-    assert "sklearn" in loaded_after("import surelearn; surelearn.linear.Ridge")
+def test_a_room_is_loaded_when_it_is_asked_for(loaded_after):
+    assert {"numpy", "scipy"} <= loaded_after["import surelearn.bounds"]
+    assert "sklearn" not in loaded_after["import surelearn.report"]
+    assert "sklearn" in loaded_after["surelearn.linear.Ridge"]
 
 
-def test_theorems_load_numpy_and_scipy_only():
-    loaded = loaded_after("import surelearn.bounds")
-    assert not loaded & set(HEAVY)
-    assert {"numpy", "scipy"} <= loaded
-
-
-def test_the_page_as_data_loads_none_of_its_renderers():
-    loaded = loaded_after("import surelearn.report")
-    assert "jinja2" not in loaded
+def test_the_page_as_data_imports_none_of_its_renderers():
     assert not imported_modules(SOURCE / "report" / "document.py") & {
         f"surelearn.report.{name}" for name in RENDERERS
     }

@@ -9,6 +9,7 @@ again from its record, and the record by measuring it again on model and rows.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,12 @@ def run(reason: str, **options: Any) -> Any:
     nothing can find an edit.
     """
     return field(metadata={"untold": reason}, **options)
+
+
+@functools.cache
+def _kinds_of(cls: type) -> dict[str, Any]:
+    """The types of a record's fields."""
+    return get_type_hints(cls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +92,7 @@ class Record:
         except TypeError:
             missing = known - set(kept)
             raise ValueError(f"a record {cls.key!r} needs {', '.join(sorted(missing))}") from None
-        kinds = get_type_hints(cls)
+        kinds = _kinds_of(cls)
         for name in known:
             if not _fits(getattr(made, name), kinds[name]):
                 raise ValueError(

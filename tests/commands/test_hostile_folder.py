@@ -4,19 +4,18 @@ end the program unheard.
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.loaded import Forked
 
 SKIP = [
     word
     for name in ("robustness", "poisoning", "membership", "attribution")
     for word in ("--skip", name)
 ]
-COMMAND = [sys.executable, "-P", "-c", "from surelearn.cli import main; main()"]
 NAMES = (
     "random",
     "queue",
@@ -73,22 +72,23 @@ def folder(shell, tmp_path):
     return tmp_path
 
 
-def start(folder, *options):
-    command = [*COMMAND, "audit", "t.csv", "--target", "y", *SKIP, *options]
-    environment = {
-        **os.environ,
-        "XDG_STATE_HOME": str(folder / "state"),
-        "HOME": str(folder / "home"),
-    }
-    return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
+@pytest.fixture
+def start(folder, monkeypatch):
+    """Begin an audit in the folder, as a process of its own."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    return lambda *options: Forked(
+        ["surelearn", "audit", "t.csv", "--target", "y", *SKIP, *options]
+    )
 
 
-def test_python_files_beside_the_data_are_not_run_by_workers(folder):
+def test_python_files_beside_the_data_are_not_run_by_workers(folder, start):
     for name in NAMES:
         (folder / f"{name}.py").write_text(
             f"open('marker of {name}', 'w').close()\nraise SystemExit\n"
         )
-    process = start(folder, "--jobs", "2", "--model", "models_here:good")
+    process = start("--jobs", "2", "--model", "models_here:good")
     said = process.communicate(timeout=300)[1]
     assert process.returncode == 0, said
     assert not list(folder.glob("marker*"))
@@ -105,8 +105,8 @@ def test_a_model_that_exits_is_refused(folder, factory, shell, monkeypatch):
 
 
 @pytest.mark.parametrize(("factory", "jobs"), [("leaving", 2), ("leaving_at_once", 1)])
-def test_a_model_that_exits_is_no_success(folder, factory, jobs):
-    process = start(folder, "--jobs", str(jobs), "--model", f"models_here:{factory}", "--quiet")
+def test_a_model_that_exits_is_no_success(folder, start, factory, jobs):
+    process = start("--jobs", str(jobs), "--model", f"models_here:{factory}", "--quiet")
     said = process.communicate(timeout=300)[1]
     assert process.returncode == 2, said
     assert len(said.splitlines()) == 1, said
@@ -118,8 +118,8 @@ def test_a_model_that_exits_is_no_success(folder, factory, jobs):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_workers_end_with_the_command(folder, how):
-    process = start(folder, "--jobs", "2", "--model", "models_here:sleepy", "--quiet")
+def test_workers_end_with_the_command(folder, start, how):
+    process = start("--jobs", "2", "--model", "models_here:sleepy", "--quiet")
     workers = []
     for _ in range(600):
         workers = [int(path.name.partition("-")[2]) for path in folder.glob("worker-*")]

@@ -180,18 +180,6 @@ def test_every_example_of_the_help_runs(tmp_path, monkeypatch):
         assert surelearn_plan(line).exit_code == 0, line
 
 
-def test_the_program_loads_matplotlib_only_to_draw():
-    code = (
-        "import sys; from surelearn.cli import main; main(['plan', '--max-risk', '0.05'],"
-        " standalone_mode=False); "
-    )
-    code += "print('matplotlib' in sys.modules, 'sklearn' in sys.modules)"
-    result = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert result.stdout.splitlines()[-1] == "False False", result.stderr
-
-
 def test_the_program():
     good = subprocess.run(  # noqa: S603
         [PROGRAM, "plan", "--max-risk", "0.05"], capture_output=True, text=True, timeout=60

@@ -4,13 +4,13 @@ said.
 
 import gzip
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.loaded import programs
 
 from surelearn.certificate import Certificate
 from surelearn.persistence import read_model
@@ -178,7 +178,7 @@ def test_memory_does_not_grow_with_the_file(place):
             file.write("x,z,c,note\n")
             for _ in range(times):
                 file.write(lines)
-        arguments = [sys.executable, "-c", textwrap.dedent(code), "big.csv"]
+        arguments = [programs() / "python", "-c", textwrap.dedent(code), "big.csv"]
         done = subprocess.run(arguments, capture_output=True, text=True, check=True)  # noqa: S603
         rows, peak = map(int, done.stdout.split())
         assert rows == times * 66_000

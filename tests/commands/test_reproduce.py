@@ -6,12 +6,12 @@ import json
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests.loaded import Forked
 
 FIGURE = "reproduce thesis-figure-5.1 --problems 4 --set variant_problems=2"
 
@@ -26,16 +26,10 @@ def here(tmp_path, monkeypatch):
 def whole(tmp_path_factory):
     """The files of a run that nothing disturbed, one task at a time."""
     out = tmp_path_factory.mktemp("whole") / "out"
-    subprocess.run(  # noqa: S603
-        [*program(), *shlex.split(FIGURE), "--jobs", "1", "--out", str(out)],
-        check=True,
-        capture_output=True,
-    )
+    run = Forked(["surelearn", *shlex.split(FIGURE), "--jobs", "1", "--out", str(out)])
+    run.communicate(120)
+    assert run.returncode == 0
     return content(out)
-
-
-def program():
-    return [sys.executable, "-c", "from surelearn.cli import main; main(prog_name='surelearn')"]
 
 
 def content(folder):
@@ -131,22 +125,11 @@ def test_killed_half_way_it_ends_the_same(whole, here):
         "def slowly(**arguments):\n"
         "    open('solved.txt', 'a').write('x'); time.sleep(0.2); return solve(**arguments)\n"
         "module.solve = slowly\n"
-        "from surelearn.cli import main; main(prog_name='surelearn')"
     )
-    command = [
-        sys.executable,
-        "-c",
-        slow,
-        *shlex.split(FIGURE),
-        "--jobs",
-        "1",
-        "--quiet",
-        "--out",
-        "out",
-    ]
+    command = ["surelearn", *shlex.split(f"{FIGURE} --jobs 1 --quiet --out out")]
     solved = here / "solved.txt"
     total, after = 12, 5  # four problems, and two for each of four other readings
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)  # noqa: S603
+    process = Forked(command, slow)
     try:
         limit = time.monotonic() + 60
         while (not solved.exists() or len(solved.read_text()) < after) and time.monotonic() < limit:
@@ -154,11 +137,13 @@ def test_killed_half_way_it_ends_the_same(whole, here):
             time.sleep(0.02)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.communicate(30)
     assert not (here / "out").exists()
     assert (here / ".out.journal.sqlite").exists()
     done = len(solved.read_text())
-    subprocess.run(command, check=True, timeout=120, capture_output=True)  # noqa: S603
+    again = Forked(command, slow)
+    again.communicate(120)
+    assert again.returncode == 0
     assert content(here / "out") == whole
     # the kill costs the problem that it hit
     assert len(solved.read_text()) <= total + 1 < total + done

@@ -5,12 +5,12 @@ import io
 import os
 import re
 import subprocess
-import sys
 import threading
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests import loaded
 from tests.persistence.saved import (
     X2,
     Learner,
@@ -196,7 +196,7 @@ for how, break_it in ways.items():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes and limits files as Unix does")
 def test_processes_that_are_killed_and_disks_that_are_full(tmp_path):
-    command = [sys.executable, "-c", FAILING, str(tmp_path)]
+    command = [loaded.programs() / "python", "-c", FAILING, str(tmp_path)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603 - our own
     assert len(lines) == 12
     for how, which, status in (line.split(",") for line in lines):

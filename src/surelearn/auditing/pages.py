@@ -75,6 +75,8 @@ def document(
         if context.time_name
         else "rows held back for this page"
         if selection
+        else "rows with answers"
+        if context.answers is not None
         else "rows it had not seen"
     )
     chips.append(f"{facts['rows']:,} {held}")

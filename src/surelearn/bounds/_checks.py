@@ -22,7 +22,7 @@ def number(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise ValueError(f"{name} must be a number below 1e308") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a number, not {value!r:.60}") from None
-    if np.isnan(array).any():
+    if _anywhere(np.isnan(array)):
         raise ValueError(f"{name} must be a number, not NaN")
     return array
 
@@ -30,7 +30,7 @@ def number(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def between(name: str, value: npt.ArrayLike, low: float, high: float) -> npt.NDArray[np.float64]:
     """A number in [low, high]."""
     array = number(name, value)
-    if (array < low).any() or (array > high).any():
+    if _anywhere(array < low) or _anywhere(array > high):
         raise ValueError(f"{name} must lie in [{low:g}, {high:g}], not {_worst(array, low):g}")
     return array
 
@@ -43,9 +43,9 @@ def rate(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.float64]:
     """A failure probability in (0, 1), and not so small that 1/δ overflows."""
     array = number(name, value)
-    if ((array > 0) & (array < 1e-305)).any():
+    if _anywhere((array > 0) & (array < 1e-305)):
         raise ValueError(f"{name} must be at least 1e-305, not {array[array > 0].min():g}")
-    if (array <= 0).any() or (array >= 1).any():
+    if _anywhere(array <= 0) or _anywhere(array >= 1):
         raise ValueError(
             f"{name} must lie strictly between 0 and 1, not"
             f" {array.flat[np.argmax(abs(array - 0.5))]:g}"
@@ -56,15 +56,15 @@ def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.floa
 def positive(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """A finite number above 0."""
     array = number(name, value)
-    if (strange := array[(array <= 0) | np.isinf(array)]).size:
-        raise ValueError(f"{name} must be positive and finite, not {strange.flat[0]:g}")
+    if _anywhere(strange := (array <= 0) | np.isinf(array)):
+        raise ValueError(f"{name} must be positive and finite, not {array[strange].flat[0]:g}")
     return array
 
 
 def nonnegative(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """A number of at least 0."""
     array = number(name, value)
-    if (array < 0).any():
+    if _anywhere(array < 0):
         raise ValueError(f"{name} must not be negative, not {array.min():g}")
     return array
 
@@ -72,11 +72,11 @@ def nonnegative(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def count(name: str, value: npt.ArrayLike, least: int = 0) -> npt.NDArray[np.float64]:
     """A whole number of at least ``least``, kept as a float so that formulas cannot overflow."""
     array = number(name, value)
-    if (strange := array[~np.isfinite(array) | (array != np.floor(array))]).size:
-        raise ValueError(f"{name} must be a whole number, not {strange.flat[0]:g}")
-    if (array < least).any():
+    if _anywhere(strange := ~np.isfinite(array) | (array != np.floor(array))):
+        raise ValueError(f"{name} must be a whole number, not {array[strange].flat[0]:g}")
+    if _anywhere(array < least):
         raise ValueError(f"{name} must be at least {least}, not {array.min():g}")
-    if (array > MOST).any():
+    if _anywhere(array > MOST):
         raise ValueError(f"{name} must be at most {MOST:g}, not {array.max():g}")
     return array
 
@@ -107,6 +107,11 @@ def require(condition: npt.ArrayLike, message: str) -> None:
     """Refuse with ``message`` unless ``condition`` holds everywhere."""
     if not np.all(condition):
         raise ValueError(message)
+
+
+def _anywhere(condition: Any) -> bool:
+    """Whether it holds for some element; of a single number it is one, and `any` takes longer."""
+    return bool(condition if condition.ndim == 0 else condition.any())
 
 
 def plain(value: npt.ArrayLike) -> Value:

@@ -18,7 +18,13 @@ from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds._sources import THESIS
-from surelearn.bounds._special import betainccinv, betaincinv, binomial_isf, binomial_sf
+from surelearn.bounds._special import (
+    betainccinv,
+    betaincinv,
+    binomial_isf,
+    binomial_sf,
+    root_between,
+)
 from surelearn.bounds._tails import binomial_tail_inversion, kl_inverse
 from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
 
@@ -331,20 +337,46 @@ def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float
     """The largest mean that the gambler betting on larger x has refuted.
 
     Each factor 1 + min(λ, ¾/m)(x − m) falls with m, so the refuted means are an interval [0, L] and
-    halving finds L.
+    halving finds L; it begins between the two floats around the root that Brent's method finds.
     """
-    bets = predictable_bets(x, delta, anytime)
-    low, high = 0.0, float(x.mean())
+    bets, wanted = predictable_bets(x, delta, anytime), math.log(1 / delta)
+
+    def wealth(m: float) -> float:
+        return float(np.cumsum(np.log1p(np.minimum(bets, 0.75 / m) * (x - m))).max())
+
+    low, high = _around(lambda m: wealth(m) - wanted, float(x.mean()))
     for _ in range(64):
         middle = (low + high) / 2
         if middle <= low or middle >= high:
             break
-        wealth = np.cumsum(np.log1p(np.minimum(bets, 0.75 / middle) * (x - middle)))
-        if wealth.max() >= math.log(1 / delta):
+        if wealth(middle) >= wanted:
             low = middle
         else:
             high = middle
     return low
+
+
+def _around(falling: Callable[[float], float], high: float) -> tuple[float, float]:
+    """Two numbers, at most 32 floats apart if rounding allows, between which a falling function
+    turns negative: at the first, if that is not 0, it is not negative, at the second it is, if that is
+    not ``high``.
+    """
+    low = high
+    for _ in range(64):
+        before, low = low, low / 2
+        if low == 0 or falling(low) >= 0:
+            break
+    else:
+        return 0.0, 0.0  # as far as halving goes
+    if low == 0 or falling(before) >= 0:
+        return low, before
+    root = root_between(falling, low, before)
+    near = 16 * math.ulp(root)
+    if root - near > low and falling(root - near) >= 0:
+        low = root - near
+    if root + near < before and falling(root + near) < 0:
+        before = root + near
+    return low, before
 
 
 @theorem(

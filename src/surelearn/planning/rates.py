@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc
+from scipy.special import betaincc, btdtrib
 from scipy.stats import binom
 
 from surelearn import stated
@@ -148,16 +148,24 @@ class RateTest:
         )
 
     def _turning(self, k: Array) -> Array:
-        """The real n with P(Bin(n, most) ≤ k) = δ, or up to 0.01 more; the bracket's end is a
-        Chernoff bound.
+        """The real n with P(Bin(n, most) ≤ k) = δ, or up to 0.01 more: SciPy's, where it is that
+        near; else by halving a bracket whose end is a Chernoff bound.
         """
         log = math.log(1 / self.delta)
         low, high = k, (k + log + np.sqrt(log**2 + 2 * k * log)) / self.most + 1
+        n = k + btdtrib(k + 1, 1 - self.delta, self.most)
+        before, after = np.maximum(n - 0.004, k), n + 0.004
+        near = self._more_likely(k, before) & ~self._more_likely(k, after)
+        low, high = np.where(near, before, low), np.where(near, after, high)
         while np.any(high - low > 0.01):
             middle = (low + high) / 2
-            above = betaincc(k + 1, middle - k, self.most) > self.delta
+            above = self._more_likely(k, middle)
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return high
+
+    def _more_likely(self, k: Array, n: Array) -> npt.NDArray[np.bool_]:
+        """Whether P(Bin(n, most) ≤ k) > δ at a real n."""
+        return np.asarray(betaincc(k + 1, n - k, self.most) > self.delta)
 
 
 def rows_needed(

@@ -250,3 +250,15 @@ def test_rows_without_a_label_are_compared_with_the_others():
     table["t"] = frame()["t"].tolist() * 5
     table["t"] = table["t"].where(table["id"] % 3 > 0, None)
     assert not any(f.code == "SL119" for f in audited(table, truth="t", answer="a").findings)
+
+
+def test_rows_are_known_by_their_texts_whatever_other_systems_wrote_beside_them():
+    """Without a truth only what does not come from a system tells which rows these are."""
+    rng = np.random.default_rng(0)
+    prompts = [f"what is {a} times {b}?" for a, b in rng.integers(0, 10**6, (N, 2))]
+    one = pd.DataFrame({"prompt": prompts, "passed": rng.random(N) < 0.9, "latency": rng.random(N)})
+    two = pd.DataFrame({"prompt": prompts, "passed": rng.random(N) < 0.9, "cost": rng.random(N)})
+    known = [read_units(table, Roles(passed="passed")).known for table in (one, two)]
+    assert known[0].shares(known[1])
+    other = two.assign(prompt=[f"who wrote {prompt}" for prompt in prompts])
+    assert not known[0].shares(read_units(other, Roles(passed="passed")).known)

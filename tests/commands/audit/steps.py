@@ -150,9 +150,9 @@ def audit(*parts, table="t.csv"):
     return surelearn(["audit", table], "--target y", QUICK, *parts)
 
 
-def program(*parts, **environment):
+def program(*parts, at=PROGRAM, **environment):
     return subprocess.run(  # noqa: S603
-        [PROGRAM, *words(*parts)],
+        [at, *words(*parts)],
         capture_output=True,
         text=True,
         env={**os.environ, **environment},

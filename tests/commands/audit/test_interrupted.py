@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-from tests.commands.audit.processes import Forked
 from tests.commands.audit.steps import (
     SKIP,
     WRITTEN,
@@ -24,6 +23,7 @@ from tests.commands.audit.steps import (
     without_progress,
     words,
 )
+from tests.loaded import Forked
 
 from surelearn.auditing.verification import verify_folder
 from surelearn.commands.early import EarlyPage
@@ -32,6 +32,16 @@ from surelearn.terminal import ctrl_c
 
 UNHURRIED = f"--model models_of_cli_tests:unhurried --jobs 1 --ledger ledger.json {SKIP}"
 
+# killed at the moment at which a file of this name would be put in its place
+DIES_BEFORE = """
+import os, signal
+def fatal(source, target, replace=os.replace):
+    if str(target).endswith({victim!r}):
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+os.replace = fatal
+"""
+
 
 def arguments_of(*parts):
     return ["audit", "t.csv", "--target", "y", *words(*parts)]
@@ -39,7 +49,7 @@ def arguments_of(*parts):
 
 def start(*parts):
     """The command in a session of its own, with everything loaded."""
-    return Forked(arguments_of(*parts))
+    return Forked(["surelearn", *arguments_of(*parts)])
 
 
 def start_from_nothing(*parts):
@@ -138,7 +148,9 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
     inside the ledger.
     """
     whole, _ = uninterrupted
-    process = Forked(arguments_of(UNHURRIED, "--out out"), fatal=victim)
+    process = Forked(
+        ["surelearn", *arguments_of(UNHURRIED, "--out out")], DIES_BEFORE.format(victim=victim)
+    )
     quiet_end(process)
     assert process.returncode == -signal.SIGKILL
     assert leftovers(place) != []

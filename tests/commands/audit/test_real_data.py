@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands.audit.steps import QUICK, leftovers, program, surelearn
+from tests.loaded import programs
 
 from surelearn.certificate import Certificate
 from surelearn.report import Audit
@@ -31,7 +32,7 @@ def test_titanic(place):
 
 @pytest.mark.slow
 def test_no_arguments_audit_breast_cancer(place):
-    result = program("audit")
+    result = program("audit", at=programs() / "surelearn")
     assert result.returncode == 0, result.stderr
     assert "breast_cancer  569 rows, 30 columns" in result.stdout
     assert re.search(

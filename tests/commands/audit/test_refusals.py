@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 from tests.commands.audit.steps import audit, leftovers, names, program, refusal, surelearn
+from tests.loaded import programs
 
 
 def test_the_sentence_of_the_program_itself(place):
     """Without click's test runner in between."""
     before = names(place)
-    result = program("audit titanic.csv --target Survived")
+    result = program("audit titanic.csv --target Survived", at=programs() / "surelearn")
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1

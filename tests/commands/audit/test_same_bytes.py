@@ -12,7 +12,9 @@ from surelearn.report import Audit
 @pytest.mark.slow
 def test_the_same_bytes_whatever_the_jobs_and_the_process(place):
     """One job in this process, two in another one whose strings are hashed otherwise."""
-    base = "audit t.csv --target y --model models_of_cli_tests:quick --slice c --seed 5"
+    base = (
+        "audit t.csv --target y --model models_of_cli_tests:quick --slice c --seed 5 --effort 0.2"
+    )
     one = surelearn(base, "--jobs 1 --out one --ledger one.json")
     assert one.exit_code == 0, one.output
     salt = str(1 + (os.environ.get("PYTHONHASHSEED") == "1"))

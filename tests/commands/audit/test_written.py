@@ -108,14 +108,9 @@ def test_the_page_names_the_command_without_where_and_how_it_ran(place):
     assert document.reproduce == asked
 
 
-def test_models_of_the_working_folder_are_found(place):
-    """The program's own path holds its folder, not the user's."""
-    result = program("audit t.csv --target y", QUICK, PYTHONPATH="")
-    assert result.returncode == 0, result.stderr
-
-
-def test_a_terminal_that_knows_only_ascii(place):
-    result = program("audit t.csv --target y", QUICK, PYTHONIOENCODING="ascii")
+def test_models_of_the_working_folder_are_found_at_a_terminal_that_knows_only_ascii(place):
+    """The program's own path holds its folder, not the user's, and its terminal knows only ASCII."""
+    result = program("audit t.csv --target y", QUICK, PYTHONPATH="", PYTHONIOENCODING="ascii")
     assert result.returncode == 0, result.stderr
     assert "Guaranteed together, 95%" in result.stdout
 

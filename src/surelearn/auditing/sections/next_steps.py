@@ -159,10 +159,8 @@ def _class_that_matters(page: _Page) -> Iterator[NextStep]:
             (int(np.sum(np.asarray(y) == label)), i) for i, label in enumerate(context.labels)
         ]
         label = context.labels[min(counts)[1]]
-        why = (
-            "The page then guarantees how much of it is caught, and how often an alarm is right;"
-            " with a cost it chooses the threshold."
-        )
+        why = "The page then guarantees how much of it is caught, and how often an alarm is right"
+        why += "; with a cost it chooses the threshold." if context.answers is None else "."
         yield NextStep("Name the class that matters", why, page.asks(positive=label))
 
 
