@@ -18,6 +18,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {
     "production.rst": {"plan", "audit", "gate", "predict", "watch", "verify"},
     "certify.rst": {"certify", "gate", "watch", "verify"},
+    "certify-models.rst": {"certify", "verify"},
 }
 BLOCK = re.compile(
     r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from surelearn import files
 from surelearn.auditing.answers.flow import asked_of_answers
+from surelearn.auditing.answers.models import Models, ask_models
 from surelearn.auditing.answers.one_pass import verify_counted
 from surelearn.auditing.answers.operating import answering, divide_units
 from surelearn.auditing.answers.read_once import read_counted
@@ -38,7 +39,9 @@ from surelearn.subject.refitting import take
 from surelearn.version import __version__
 
 
-def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verification:
+def verify_folder(
+    folder: str | Path, data: DataSource | None = None, models: Models | None = None
+) -> Verification:
     """Recompute every claim of an audit's folder from its facts; given the data, the facts from
     model and data.
 
@@ -46,6 +49,7 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
     ----------
     folder : what `surelearn audit` wrote
     data : the audited table: the file, a built-in set's name or a data frame
+    models : where models in files answered: the same ones, to be asked again
 
     Raises
     ------
@@ -80,7 +84,9 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
         saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
         if answers:
-            _check_answers(data, certificate, audit, checked, unchecked, differences)
+            _check_answers(data, certificate, models, audit, checked, unchecked, differences)
+        elif models is not None:
+            raise ValueError(f"{folder} holds its own model: leave out --model")
         elif audit is None or "reading" not in audit.numbers:
             raise ValueError(
                 f"{folder} does not say how its data were read: only an audit of a table is"
@@ -207,6 +213,7 @@ def _check_model(
 def _check_answers(
     data: DataSource,
     certificate: Certificate,
+    models: Models | None,
     audit: Audit | None,
     checked: list[str],
     unchecked: list[str],
@@ -218,6 +225,13 @@ def _check_answers(
         raise ValueError("name the file of answers, or give its data frame: a table has a target")
     with reading("certificate.json"):
         roles = Roles.from_dict(options["answers"])
+    if models is None and roles.answered_by is not None:
+        unchecked.append(f"everything from the data: pass --model with {roles.answered_by}")
+        return
+    if models is not None and (others := list(_other_files(roles, models))):
+        differences += others
+        return
+    positive = options.get("positive")
     try:
         if options.get("one_pass"):
             counted = read_counted(data, roles, options.get("positive"))
@@ -226,7 +240,11 @@ def _check_answers(
             )
             return
         walked = "thresholds" in options
-        units = read_units(data, roles, options.get("positive"), walked=walked)
+        units = (
+            read_units(data, roles, positive, walked=walked)
+            if models is None
+            else ask_models(data, roles, positive, _as_named(roles, models), walked=walked)[0]
+        )
         if walked:
             units = _walked(units, certificate, audit, unchecked, differences)
     except (DataError, LossBoundError) as error:
@@ -234,6 +252,36 @@ def _check_answers(
         return
     found = certificate.verify(units.model, units.X, units.truth, **units.columns)
     _add(found, units.name, checked, unchecked, differences)
+
+
+def _as_named(roles: Roles, models: Models) -> Models:
+    """The models under the names that their files had."""
+    named = [
+        None if model is None else replace(model, name=str(stated).rpartition(", ")[0])
+        for stated, model in ((roles.answered_by, models.model), (roles.rival_by, models.rival))
+    ]
+    return Models(named[0] or models.model, named[1])
+
+
+def _other_files(roles: Roles, models: Models) -> Iterator[str]:
+    """Which models are not those that answered, by the hashes of their files."""
+    if roles.answered_by is None:
+        raise ValueError(
+            "the certificate is about answers that were written down: leave out --model"
+        )
+    pairs = (
+        ("--model", roles.answered_by, models.model),
+        ("--against", roles.rival_by, models.rival),
+    )
+    for option, stated, model in pairs:
+        if stated is None and model is not None:
+            yield f"{option} {model.name}: the certificate compares with no other model"
+        elif stated is not None and model is None:
+            yield f"{option} is missing: {stated} answered, too"
+        elif stated is not None and model is not None:
+            digest = stated.rpartition(", ")[2]
+            if model.digest != digest:
+                yield f"{option} {model.name}: its file is another, {model.digest}, not {digest}"
 
 
 def _walked(

@@ -18,6 +18,7 @@ from surelearn.commands.audit import (
     result_lines,
     say_verdict,
 )
+from surelearn.commands.certify_models import model_and_rows, models_given, roles_given
 from surelearn.commands.columns import of_answers
 from surelearn.commands.early import EarlyPage
 from surelearn.commands.out import check_out
@@ -42,11 +43,18 @@ Examples:
   surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
   surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
   surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass
+  surelearn certify model.onnx rows.csv --target y --positive cancer
+  surelearn certify new.txt rows.csv --target y --against old.txt
 """
 
 
 @click.command("certify", epilog=EXAMPLES)
-@click.argument("source")
+@click.argument("sources", nargs=-1, required=True, metavar="[MODEL] ROWS")
+@click.option("--target", metavar="COLUMN", help="With a MODEL: what is right.")
+@click.option("--labels", metavar="A,B,…",
+              help="With a MODEL that knows classes by position only: their labels in its order.")  # fmt: skip
+@click.option("--weights", multiple=True, metavar="FILE",
+              help="With a MODEL that is MODULE:FACTORY: its .safetensors file.")  # fmt: skip
 @of_answers
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option(
@@ -93,9 +101,12 @@ Examples:
 @click.option("--at-least", type=float, help="A check: exit with 1 unless a pass rate, mean grade or win rate of this is"
               " guaranteed.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
-def command(source: str, **given: Any) -> None:
-    """Certify answers: of a vendor, a language model, another team. No model is needed."""
-    sys.exit(_certify(source, command_line(click.get_current_context()), **given))
+def command(sources: tuple[str, ...], **given: Any) -> None:
+    """Certify answers: of a vendor, a language model, another team. No model is needed; where there
+    is one, in a file of surelearn, skops, ONNX, LightGBM, XGBoost, CatBoost or torch, name it first.
+    """
+    model, source = model_and_rows(sources, given)
+    sys.exit(_certify(source, command_line(click.get_current_context()), model=model, **given))
 
 
 def _certify(
@@ -109,10 +120,12 @@ def _certify(
     at_least: float | None,
     quiet: bool,
     one_pass: bool | None,
+    model: str | None = None,
     **given: Any,
 ) -> int:
     from surelearn.auditing.answers import (
         Units,
+        ask_models,
         audit_counted,
         audit_units,
         check_goals,
@@ -125,9 +138,13 @@ def _certify(
     from surelearn.jobs import Runner, rich_progress
 
     flags = {str(p.name): p.opts[0] for p in click.get_current_context().command.params}
-    stated = {name: value for name, value in given.items() if value not in (None, ())}
     try:
-        roles, options = roles_and_options(stated)
+        stated = (
+            {name: value for name, value in given.items() if value not in (None, ())}
+            if model is None
+            else roles_given(given)
+        )
+        roles, options = roles_and_options(stated, answered=model is not None)
         if max_risk is not None or at_least is not None:
             check_goals(max_risk, at_least, roles)
     except OptionError as error:
@@ -147,10 +164,14 @@ def _certify(
         command=reproduce,
         early=page,
     )
-    with in_flags():
-        counted = counted_if(source, roles, options, one_pass, runner)
     walked = options.require is not None
-    units = counted or read_units(source, roles, options.positive, walked=walked)
+    if model is None:
+        with in_flags():
+            counted = counted_if(source, roles, options, one_pass, runner)
+        units = counted or read_units(source, roles, options.positive, walked=walked)
+    else:
+        models = models_given(model, given["against"], given["weights"])
+        units, roles = ask_models(source, roles, options.positive, models, walked=walked)
     open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
     for line in _units_lines(units):
         tell(line)

@@ -25,7 +25,7 @@ _OPTIONS = (
     click.option("--tie", "ties", multiple=True, metavar="WORD",
                  help="Words for a tie, which counts half (default: tie, draw, both, equal)."),
     click.option("--against", metavar="COLUMN",
-                 help="Other answers to the same rows: is ours better?"),
+                 help="Other answers to the same rows (certify MODEL: another model): is ours better?"),
     click.option("--separator", metavar="TEXT",
                  help="Splits several labels in one cell, such as ';'."),
     click.option("--weight", metavar="COLUMN",

@@ -33,6 +33,8 @@ class LiveAnswers:
             raise ValueError("the certificate is about recorded answers: leave out --model")
         options = self.certificate.facts.options
         roles = Roles.from_dict(options["answers"])
+        if roles.answered_by is not None and roles.answer:  # what it answers live is one column
+            roles = replace(roles, score=None, probabilities=(), threshold=None)
         given = {"target": roles.role_of_truth, "prediction": roles.role_of_answer}
         renamed = {role: getattr(self, name) for name, role in given.items() if getattr(self, name)}
         if self.group is not None:

@@ -6,16 +6,9 @@ other process.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from surelearn.persistence.trial import tried
 
-from surelearn.processes import safe_path
-
-_SECONDS = 300
 _TRIAL = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
 import numpy, catboost
 model = catboost.CatBoost()
 model.load_model(blob=sys.stdin.buffer.read(), format="cbm")
@@ -33,17 +26,4 @@ model.predict(rows, prediction_type="RawFormulaVal", thread_count=1)
 
 def check_cbm(content: bytes) -> None:
     """Refuse what CatBoost does not load and predict with, also where it would end the process."""
-    with safe_path():
-        tried = subprocess.run(  # noqa: S603 - this Python, and a text of ours
-            [sys.executable, "-c", _TRIAL, json.dumps(sys.path)],
-            input=content,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    if tried.returncode != 0:
-        last = (
-            tried.stderr.decode(errors="replace").strip().splitlines()
-            or ["it ended the process that tried it"]
-        )[-1]
-        raise ValueError(f"CatBoost does not read it: {last}")
+    tried(_TRIAL, content, "CatBoost")

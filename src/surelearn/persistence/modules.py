@@ -116,7 +116,7 @@ def decode_module(made: Mapping[str, Any], into: nn.Module | None) -> Any:
     else:
         module = copy.deepcopy(into)
     weights = {name: torch.tensor(value) for name, value in made["weights"].items()}
-    _check_shapes(module, weights)
+    check_shapes(module, weights)
     module.load_state_dict(weights, assign=True)
     for name, value in module.named_parameters():
         value.requires_grad_(name not in made["frozen"])
@@ -125,7 +125,8 @@ def decode_module(made: Mapping[str, Any], into: nn.Module | None) -> Any:
     return module
 
 
-def _check_shapes(module: nn.Module, weights: Mapping[str, Any]) -> None:
+def check_shapes(module: nn.Module, weights: Mapping[str, Any]) -> None:
+    """Refuse weights that are not those of the module, by names and shapes."""
     needed = module.state_dict()
     if others := sorted(set(needed) ^ set(weights)):
         raise ModuleMismatchError(

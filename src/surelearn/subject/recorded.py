@@ -116,6 +116,36 @@ class RecordedScores(RecordedAnswers):
         return f"scores of column {self.column!r}, {self.positive!r} from {self.threshold:g} on"
 
 
+class RecordedProbabilities(RecordedAnswers):
+    """Answers with a probability of each class, one column each.
+
+    Parameters
+    ----------
+    column : of the answers
+    classes : the labels
+    content : see `RecordedAnswers`
+    probabilities : the columns, in the order of the classes
+    """
+
+    saved_as = "recorded-probabilities/1"
+
+    def __init__(
+        self,
+        column: str | int,
+        classes: tuple[Any, ...],
+        content: str,
+        probabilities: tuple[str, ...],
+    ) -> None:
+        super().__init__(column, classes, content)
+        self.probabilities = probabilities
+
+    def predict_proba(self, X: TableRows) -> Array:
+        """(n, classes): in their order."""
+        return np.column_stack(
+            [np.asarray(_column(X, name), dtype=float) for name in self.probabilities]
+        )
+
+
 def _column(X: TableRows, column: str | int) -> AnyArray:
     at = (slice(None), column) if hasattr(X, "dtype") else column  # of an array, or a DataFrame
     return np.asarray(X[at])

@@ -36,6 +36,8 @@ ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
     "show_rows", "independent", "population", "require",
 )  # fmt: skip
+# of `Roles`, those that are filled in where a model answers
+OF_MODELS = ("probabilities", "labels", "answered_by", "rival_by")
 _DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·q) say"
 _COINS = "rows like these, each labeled by its own coin"
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
@@ -77,14 +79,19 @@ def audit_answers(
     return audit_units(units, roles, options, ledger, runner)
 
 
-def roles_and_options(given: Mapping[str, Any]) -> tuple[Roles, Options]:
-    """What the columns are, and what is asked; an unknown name is refused with a near one."""
-    known = [field.name for field in fields(Roles)]
+def roles_and_options(given: Mapping[str, Any], *, answered: bool = False) -> tuple[Roles, Options]:
+    """What the columns are, and what is asked; an unknown name is refused with a near one.
+
+    ``answered``: a model answers, so that no column of answers is named.
+    """
+    known = [field.name for field in fields(Roles) if field.name not in OF_MODELS]
+    known += ["labels"] if answered else []
     if unknown := [name for name in given if name not in (*known, *ASKED)]:
         near = difflib.get_close_matches(unknown[0], [*known, *ASKED], n=1, cutoff=0.6)
         hint = f"did you mean {near[0]}?" if near else f"it is none of {', '.join(known)}"
         raise OptionError(lambda name: f"{name} is no option of answers: {hint}", unknown[0])
-    roles = Roles(**{name: given[name] for name in known if name in given})
+    columns = {name: given[name] for name in known if name in given}
+    roles = Roles(**columns, answered_by="a model" if answered else None)
     asked = {name: given[name] for name in ASKED if name in given}
     if asked.get("positive") is not None:
         asked["positive"] = str(asked["positive"])

@@ -37,6 +37,10 @@ class Roles:
     drop : columns that come from the model, or say nothing: they do not tell which rows these are
     header : whether the first line of a text table holds the names
     task : "classification" or "regression", where the truth's kind is misread
+    probabilities : of each class, in the order of ``labels``
+    labels : those that the answers can be, in the model's order; by default those of the truth
+    answered_by, rival_by : the files of the models that answered, "model.onnx, sha256:…"; the columns
+        of answers, scores and probabilities are then what they said of the rows
     """
 
     truth: tuple[str, ...] = ()
@@ -59,6 +63,10 @@ class Roles:
     drop: tuple[str, ...] = ()
     header: bool | None = None
     task: Literal["classification", "regression"] | None = None
+    probabilities: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    answered_by: str | None = None
+    rival_by: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -84,7 +92,7 @@ class Roles:
             return "grades"
         if self.winner is not None:
             return "duels"
-        return "answers" if self.answer else "scores"
+        return "answers" if self.answer or not self.score else "scores"
 
     @property
     def role_of_truth(self) -> str:
@@ -102,7 +110,7 @@ class Roles:
         """Refuse what says nothing, or too much."""
         main = {"passed": self.passed, "grade": self.grade, "winner": self.winner}
         given = [name for name, column in main.items() if column]
-        by_truth = bool(self.truth or self.answer or self.score)
+        by_truth = bool(self.truth or self.answer or self.score or self.answered_by)
         if len(given) + by_truth != 1:
             said = ("truth", "answer", "score", "passed", "grade", "winner")
             many = "only one of these can be what is certified" if given else "say what is what"
@@ -117,7 +125,7 @@ class Roles:
             raise OptionError(
                 lambda n, t: f"{n} needs {t}, the column of what is right", name, "truth"
             )
-        if by_truth and not (self.answer or self.score):
+        if by_truth and not (self.answer or self.score or self.answered_by):
             raise OptionError(
                 lambda t, a, s: f"{t} needs {a}, the column of the answers, or {s}",
                 "truth",
@@ -130,7 +138,7 @@ class Roles:
         goes: tuple[tuple[str, bool, str], ...] = (
             ("ours", self.winner is not None, "winner"),
             ("loss_range", self.grade is not None, "grade"),
-            ("threshold", self.score is not None, "score"),
+            ("threshold", bool(self.score or self.answered_by), "score"),
             ("weight_bound", self.weight is not None, "weight"),
         )
         for name, there, other in goes:

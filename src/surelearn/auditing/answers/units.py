@@ -37,7 +37,12 @@ from surelearn.selection.ledger import Known
 from surelearn.selection.sketch import sketch
 from surelearn.slicing import Cuts, cut, cut_at
 from surelearn.subject import Task
-from surelearn.subject.recorded import RecordedAnswers, RecordedScores, content_of
+from surelearn.subject.recorded import (
+    RecordedAnswers,
+    RecordedProbabilities,
+    RecordedScores,
+    content_of,
+)
 from surelearn.types import AnyArray, Array, Bools
 
 NO_ANSWER, NO_LABEL, NO_MAJORITY = "(no answer)", "(no label)", "(no majority)"
@@ -149,6 +154,19 @@ def read_units(
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
+    return units_of(raw, roles, positive, labels, walked=walked)
+
+
+def units_of(
+    raw: Raw,
+    roles: Roles,
+    positive: object = None,
+    labels: Sequence[str] | None = None,
+    *,
+    walked: bool = False,
+) -> Units:
+    """As `read_units`, of a table that was read."""
+    labels = labels or roles.labels or None
     reader = _Reader(raw, _named(raw, roles), labels, walked=walked)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
@@ -169,9 +187,14 @@ def _named(raw: Raw, roles: Roles) -> Roles:
     found: dict[str, Any] = {
         name: find(name, value) for name in single if (value := getattr(roles, name)) is not None
     }
-    for name in ("truth", "answer", "drop"):
+    for name in ("truth", "answer", "drop", "probabilities"):
         found[name] = tuple(find(name, wanted) for wanted in getattr(roles, name))
-    main = [*found["truth"], *found["answer"], *(v for n, v in found.items() if n in single)]
+    main = [
+        *found["truth"],
+        *found["answer"],
+        *found["probabilities"],
+        *(v for n, v in found.items() if n in single),
+    ]
     twice = [name for name, count in Counter(main).items() if count > 1]
     if twice:
         raise DataError(f"column {shown(twice[0])} is named twice: it can only be one thing.")
@@ -319,6 +342,11 @@ class _Reader:
             X[roles.score] = score
             probable = bool(score.min() >= 0 and score.max() <= 1)
             model: RecordedAnswers = self._scored(X, tuple(labels), str(positive), probable, answer)
+        elif roles.probabilities:
+            name, shares = str(answer), list(roles.probabilities)
+            X[shares] = self.frame[shares]
+            content = content_of(X[name], *(X[share] for share in shares))
+            model = RecordedProbabilities(name, tuple(labels), content, roles.probabilities)
         else:
             name = str(answer)
             model = RecordedAnswers(name, tuple(labels), content_of(X[name]))
@@ -625,7 +653,7 @@ class _Reader:
         roles = self.roles
         named = roles_of_truth(roles)[0]
         X, slices = self._slices(X)
-        taken = {*roles.truth, *roles.answer, *roles.drop}
+        taken: set[str | None] = {*roles.truth, *roles.answer, *roles.drop, *roles.probabilities}
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
         names = [name for name in self.frame.columns if name not in taken]
         beside = self.frame[names]
@@ -746,6 +774,23 @@ class _Reader:
                 f"--slice {shown(wanted)}: after the colon come numbers, as in age:30,60."
             )
         return find_column(self.raw.name, names, column, option="--slice"), edges
+
+
+def spelled(table: str, name: str, labels: Sequence[Any] | AnyArray) -> list[str]:
+    """Labels as the file of answers spells them."""
+    return [str(word) for word in _words(table, name, np.asarray(labels)).tolist()]
+
+
+def labels_in(raw: Raw, columns: Sequence[str]) -> list[str]:
+    """The labels in columns of truth: numbers by their size, words by their letters."""
+    found: dict[str, Any] = {}
+    for name in columns:
+        values = raw.frame[name].dropna().unique()
+        found |= dict(zip(spelled(raw.name, name, values), values.tolist(), strict=True))
+    numbers = all(isinstance(value, int | float) for value in found.values())
+    return sorted(
+        found, key=(lambda word: (found[word], "")) if numbers else (lambda word: (0, word))
+    )
 
 
 def roles_of_truth(roles: Roles) -> list[str]:

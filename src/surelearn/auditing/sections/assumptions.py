@@ -42,10 +42,19 @@ def section(context: Context) -> Section:
 
 def _answered(context: Context) -> list[str]:
     """What is assumed of answers that somebody else gave."""
-    notes = [
-        "Whoever answered had not seen these rows with their labels, nor chosen the answers by them."
-        " This cannot be checked from this file: a model that was trained on public rows may have."
-    ]
+    stated = context.certificate.facts.options.get("answers", {})
+    models = [stated[name] for name in ("answered_by", "rival_by") if name in stated]
+    notes = (
+        [
+            f"The model in the file {' and that in '.join(models)} was not fitted on these rows, nor chosen"
+            " by them. This is assumed: a model's file does not say which rows it was fitted on."
+        ]
+        if models
+        else [
+            "Whoever answered had not seen these rows with their labels, nor chosen the answers by them."
+            " This cannot be checked from this file: a model that was trained on public rows may have."
+        ]
+    )
     what = ["labels"] if context.task == "classification" else []
     what += ["values of slices"] if context.options.slices else []
     if what:
