@@ -231,7 +231,8 @@ class Certificate:
             ``weights`` and ``further`` as they were given to `certify`; slices made by
             `surelearn.slicing.cut` are in the certificate, and what it says of a baseline, of novel rows
             or of further rates that are not given stays unchecked. A certificate of losses is
-            measured again from them, one of answers from ``answers`` and ``truth``.
+            measured again from them, one of answers from ``answers`` and ``truth``, one that was
+            read in one pass from ``counted``, what another pass found (its ``facts`` and ``hash``).
             ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
         """
         if self.facts.record:
@@ -239,6 +240,13 @@ class Certificate:
         if {"answers", "truth"} <= columns.keys():
             model, rows, right, rest = self._of_answers(columns)
             return self.verify(model, rows, right, **rest)
+        if "counted" in columns:
+            counted = columns["counted"]
+            measured = freeze(counted.facts(Measurement.from_options(self.facts.options)))
+            found = self._verify(measured, model, None, None, columns)
+            checked = (*found.checked, "hash of the rows")
+            other = () if counted.hash == self.facts.hashes.get("rows") else (OTHER_ROWS,)
+            return replace(found, checked=checked, differences=(*found.differences, *other))
         measured = self._measure(model, X, y, columns)
         if measured is not None:
             return self.with_samples(measured)._verify(measured, model, X, y, columns)

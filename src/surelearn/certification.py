@@ -4,7 +4,7 @@ not seen.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -31,6 +31,10 @@ from surelearn.bounds import (
     fixed_sequence_lower,
     fixed_sequence_mean,
     fixed_sequence_upper,
+    moments_gain,
+    moments_lower,
+    moments_upper,
+    paired_counts,
     paired_difference,
     range_gain,
     range_mean_lower,
@@ -417,6 +421,82 @@ def _not_at_a_chosen_threshold(
     return [Lacking(name, CHOSEN_HERE) for name in dict.fromkeys(names)]
 
 
+def certify_counted(
+    model: Model,
+    facts: Callable[[Measurement], Mapping[str, Any]],
+    rows: str,
+    *,
+    loss: str | None = None,
+    loss_range: tuple[float, float] = (0.0, 1.0),
+    binary: bool = False,
+    classes: Sequence[str] = (),
+    unseen: Sequence[str] = (),
+    positive: Label = None,
+    cost: float | None = None,
+    baseline: Model = None,
+    against: bool = False,
+    compared: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    delta: float = 0.05,
+) -> Certificate:
+    """Certify recorded answers, passes or grades of which only counts and sums are known, as one
+    pass over a file of any length leaves them.
+
+    The claims, and how δ is divided among them, are those of `certify`. Rates are binomial as there;
+    gains rest on `paired_counts`, means on `moments_lower` and `moments_upper`, which need neither
+    the rows nor their order.
+
+    Parameters
+    ----------
+    model : the recorded answers; their hash says which
+    facts : from what is measured to the facts: rates as ``name.count`` of ``name.n`` rows, means as
+        ``name.mean`` and ``name.variance``, and comparisons as ``name.better``, ``name.worse`` and
+        ``name.equal``, or as ``name.gain.mean`` and ``name.gain.variance``
+    rows : the hash of the rows
+    loss, loss_range, binary : of passes and grades: what they are called, their stated range, and
+        whether each is 0 or 1; None: the answers are labels
+    classes, unseen, positive, cost, baseline, metrics, delta : as in `certify`
+    against : whether other answers, passes or grades of the same rows were counted, too
+    compared : columns with several slices, whose rates are compared
+    """
+    stated.fraction("delta", delta)
+    if loss is None:
+        what = _what(
+            model,
+            task="classification",
+            classes=list(classes),
+            unseen=list(unseen),
+            positive=positive,
+            majority=None,
+            baseline=baseline,
+            cost=cost,
+            alpha=0.1,
+            loss="absolute",
+            loss_bound=None,
+            largest_group=None,
+        )
+    else:
+        kind = np.empty(0, dtype=bool if binary else float)
+        what = _what_losses(kind, loss_range, loss, None, "higher")
+    named = tuple(compared) if "differences" in metrics else ()
+    what, without = _with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    values = facts(what)
+    hashes = {"model": fingerprint_model(model), "rows": rows}
+    hashes |= {} if baseline is None else {"baseline": fingerprint_model(baseline)}
+    made = Facts(
+        subject=describe(model),
+        setting=f"{_setting(values, what, known=True)}, read in one pass",
+        hashes=hashes,
+        options={**what.options(), "delta": delta, "candidates": 1, "one_pass": True},
+        values=values,
+    )
+    writer = _Writer(made, what, delta, 1, grouped=False)
+    writer.lacking += without
+    table = quantities(what, _slice_names(values), against=against, novel=False, compared=named)
+    claims = writer.write(table, 0.5)
+    return Certificate(facts=made, claims=claims, lacking=tuple(writer.lacking), delta=delta)
+
+
 def _what_losses(
     losses: npt.NDArray[Any],
     loss_range: tuple[float, float] | None,
@@ -801,6 +881,8 @@ class _Writer:
         losses where there is a shift.
         """
         name, lower, weighted = quantity.name, quantity.lower, self.what.weight_bound is not None
+        if f"{name}.variance" in self.facts:
+            return self._of_moments(quantity, delta)
         counted = quantity.bounds is None and not weighted
         sample = f"{name}.means" if counted else f"{name}.losses"
         if (
@@ -830,6 +912,30 @@ class _Writer:
                 range_mean_lower if lower else range_mean_upper, read, **options
             )
         return self.facts.claim(betting_lower if lower else betting_upper, read, **options)
+
+    def _of_moments(self, quantity: Quantity, delta: float) -> Claim | None:
+        """A mean of which the number of rows, their mean and variance are known."""
+        name = quantity.name
+        if self.facts[f"{name}.n"] == 0:
+            reason = f"{quantity.label}: no row is among such rows"
+            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
+            return None
+        low, high = quantity.bounds or (0.0, 1.0)
+        options = {**self._options(quantity, delta), "low": low, "high": high}
+        options.pop("loss_bound", None)
+        read = {one: f"{name}.{one}" for one in ("mean", "variance", "n")}
+        return self.facts.claim(moments_lower if quantity.lower else moments_upper, read, **options)
+
+    def _counted_gain(self, quantity: Quantity, options: dict[str, Any]) -> Claim:
+        """How much better than another, from counts or sums of what one pass compared."""
+        if f"{quantity.than}.better" in self.facts:
+            read = {one: f"{quantity.than}.{one}" for one in ("better", "worse", "equal")}
+            return self.facts.claim(paired_counts, read, **options)
+        low, high = quantity.bounds or (0.0, 1.0)
+        scale = {k: v for k, v in options.items() if k not in ("loss_bound", "low", "high")}
+        read = {one: f"{quantity.than}.gain.{one}" for one in ("mean", "variance")}
+        read["n"] = f"{quantity.name}.n"
+        return self.facts.claim(moments_gain, read, span=high - low, **scale)
 
     def _interval(self, quantity: Quantity, delta: float) -> Claim | None:
         """A rate from both sides: binomial, or betting on the means of groups."""
@@ -875,6 +981,8 @@ class _Writer:
         options = self._options(quantity, delta)
         if quantity.than.startswith("constant["):
             options["met"].append(BASELINE_UNSEEN)
+        if {f"{quantity.than}.better", f"{quantity.than}.gain.mean"} & self.facts.values.keys():
+            return self._counted_gain(quantity, options)
         less, more = f"{quantity.name}.losses", f"{quantity.than}.losses"
         if self.what.better == "higher":  # by how much the mean of the other is smaller
             less, more = more, less
@@ -935,7 +1043,8 @@ class _Writer:
             return {**shown, "weight_bound": self.what.weight_bound, "low": low, "high": high}
         if quantity.bounds is None:
             return {}
-        if quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
+        grade = self.what.better == "higher"
+        if grade and quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
             shown = {}
         return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
 

@@ -157,6 +157,9 @@ def test_the_command_says_where_thresholds_come_from_and_exits_with_the_check(tm
     assert "thresholds fixed on 300 of 1,200 rows, drawn by a hash of the columns" in kept.output
     assert "check: sensitivity >= 0.9" in kept.output
     assert "verified" in run("verify", tmp_path / "out").output
+    again = run("verify", tmp_path / "out", "--data", tmp_path / "scored.csv").output
+    assert "facts from model and rows" in again, again
+    assert "out: verified" in again, again
     failed = run("certify", tmp_path / "few.csv", *asked, "--require", "sensitivity >= 0.95")
     assert failed.exit_code == 1
     assert "check: sensitivity >= 0.95 is not guaranteed" in failed.output

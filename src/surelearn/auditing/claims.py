@@ -433,6 +433,8 @@ def _others(facts: Facts, risk: Claim) -> list[Claim]:
         facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options)
         for theorem in (chernoff_kl, hoeffding)
     ]
+    if "risk.losses" not in facts:  # of which only counts are known
+        return rates
     return rates + [
         facts.claim(theorem, {"losses": "risk.losses"}, **options)
         for theorem in (betting_upper, empirical_bernstein)

@@ -23,6 +23,7 @@ from surelearn.subject.refitting import take
 from surelearn.types import AnyArray
 
 if TYPE_CHECKING:
+    from surelearn.auditing.answers.counted import CountedAnswers
     from surelearn.auditing.answers.units import Units
 
 
@@ -34,7 +35,9 @@ class Context:
     ``X`` is a certify row, and ``seen`` has the rows that it was fitted on, if its user gave them.
     ``compared`` says which certify rows are like those that it was fitted on. ``looked_in`` are the
     ledgers; None: none is kept. ``answers`` are there where somebody wrote them down, and no model
-    is at hand. ``rungs`` are the thresholds of an operating point, and the rows that fixed them.
+    is at hand; ``counted`` are there, too, where only counts and sums of them are known, and then
+    ``X`` and ``y`` say how many rows there are and nothing else. ``rungs`` are the thresholds of an
+    operating point, and the rows that fixed them.
     """
 
     title: str
@@ -66,6 +69,7 @@ class Context:
     not_installed: tuple[tuple[str, str], ...] = ()
     answers: Units | None = None
     rungs: Rungs | None = None
+    counted: CountedAnswers | None = None
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

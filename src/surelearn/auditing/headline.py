@@ -73,7 +73,13 @@ class Headline:
         """
         if self.gain is None:
             return False
-        differences = np.subtract(self.gain.inputs["baseline_losses"], self.gain.inputs["losses"])
+        inputs = self.gain.inputs
+        if "variance" in inputs:
+            return inputs["mean"] > 2 * math.sqrt(inputs["variance"] / inputs["n"])
+        if "better" in inputs:  # the sign test's statistic
+            better, worse = inputs["better"], inputs["worse"]
+            return better - worse > 2 * math.sqrt(better + worse)
+        differences = np.subtract(inputs["baseline_losses"], inputs["losses"])
         return differences.size > 1 and differences.mean() > 2 * differences.std(
             ddof=1
         ) / math.sqrt(differences.size)

@@ -11,6 +11,7 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted
 from surelearn.plain import show
+from surelearn.types import Label
 
 RARE = 0.4  # of an equal share: a fifth of the rows where there are two classes
 FAR = 2.0  # times the bound on all errors
@@ -28,12 +29,10 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     """
     if context.options.positive is not None:
         return None
-    _, y = context.rows("train" if context.trained else "certify")
-    labels, counts = np.unique(y, return_counts=True)
-    seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    seen, n = _seen(context)
     # a word that is answered and is no label has no rows that could be missed
     labels = context.labels if context.answers is None else context.classes
-    most = RARE * len(y) / max(len(labels), 1)
+    most = RARE * n / max(len(labels), 1)
     bounds = {
         c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
     }
@@ -54,6 +53,16 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
                 )
             )
     return max(found, key=lambda item: item[0])[1:] if found else None
+
+
+def _seen(context: Context) -> tuple[dict[Label, int], int]:
+    """How often each label occurs in the rows fitted on, or in the certify rows."""
+    if context.counted is not None:
+        facts = context.certificate.facts
+        return {label: facts[f"class[{label}].n"] for label in context.labels}, facts["rows"]
+    _, y = context.rows("train" if context.trained else "certify")
+    labels, counts = np.unique(y, return_counts=True)
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True)), len(y)
 
 
 def next_step(context: Context, label: str) -> str:

@@ -16,7 +16,7 @@ from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.operating import verdict_of_requirement, with_mean_error
 from surelearn.auditing.rare import missed_class, next_step
 from surelearn.auditing.sections import novelty, over_time, performance
-from surelearn.bounds import betting_upper, clopper_pearson
+from surelearn.bounds import betting_upper, clopper_pearson, moments_upper
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
@@ -201,10 +201,13 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
             f" {context.held_back}{units}; label more."
         )
         return Verdict(kind="nothing useful", sentence=sentence)
-    delta, bound = headline.claim.inputs["delta"], headline.claim.inputs["loss_bound"]
+    inputs = headline.claim.inputs
+    delta, bound = inputs["delta"], inputs["high" if "high" in inputs else "loss_bound"]
 
     def least(m: int) -> float:
         """What m answers without a miss or a false alarm would prove."""
+        if context.counted is not None:
+            return moments_upper(0.0, 0.0, m, delta, high=bound)
         return betting_upper(np.zeros(m), delta, loss_bound=bound)
 
     if least(n) <= goal:

@@ -13,7 +13,9 @@ from pathlib import Path
 from surelearn import files
 from surelearn.auditing.answers.flow import asked_of_answers
 from surelearn.auditing.answers.models import Models, ask_models
+from surelearn.auditing.answers.one_pass import verify_counted
 from surelearn.auditing.answers.operating import answering, divide_units
+from surelearn.auditing.answers.read_once import read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
 from surelearn.auditing.claims import asked_of, of_second_model
@@ -25,7 +27,7 @@ from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.certification import certify
 from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
-from surelearn.measurement import Measurement
+from surelearn.measurement import LossBoundError, Measurement
 from surelearn.operating import Requirement
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
@@ -231,6 +233,12 @@ def _check_answers(
         return
     positive = options.get("positive")
     try:
+        if options.get("one_pass"):
+            counted = read_counted(data, roles, options.get("positive"))
+            _add(
+                verify_counted(certificate, counted), counted.name, checked, unchecked, differences
+            )
+            return
         walked = "thresholds" in options
         units = (
             read_units(data, roles, positive, walked=walked)
@@ -239,7 +247,7 @@ def _check_answers(
         )
         if walked:
             units = _walked(units, certificate, audit, unchecked, differences)
-    except DataError as error:
+    except (DataError, LossBoundError) as error:
         differences.append(str(error))
         return
     found = certificate.verify(units.model, units.X, units.truth, **units.columns)

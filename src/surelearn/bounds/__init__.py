@@ -41,6 +41,7 @@ from surelearn.bounds.convergence import (
     perceptron_mistakes,
     sgd_learnability,
 )
+from surelearn.bounds.counts import moments_gain, moments_lower, moments_upper, paired_counts
 from surelearn.bounds.groups import row_weighted_betting
 from surelearn.bounds.holdout import (
     after_selection,
@@ -244,10 +245,14 @@ __all__ = [
     "logistic_lipschitz",
     "logistic_loss_bound",
     "mcallester",
+    "moments_gain",
+    "moments_lower",
+    "moments_upper",
     "number_of_stumps",
     "pac_bayes_kl",
     "pac_bayes_quadratic",
     "padded_norm",
+    "paired_counts",
     "paired_difference",
     "partition_radius",
     "perceptron_mistakes",

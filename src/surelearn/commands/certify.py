@@ -14,6 +14,7 @@ from surelearn.commands.audit import (
     check_required,
     check_risk,
     command_line,
+    in_flags,
     result_lines,
     say_verdict,
 )
@@ -26,7 +27,7 @@ from surelearn.terminal import ctrl_c, say, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from surelearn.auditing.answers import Units
+    from surelearn.auditing.answers import CountedAnswers, Units
 
 EXAMPLES = """
 \b
@@ -41,6 +42,7 @@ Examples:
   surelearn certify forecasts.csv --truth y --answer yhat --loss-bound 50
   surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
   surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
+  surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass
   surelearn certify model.onnx rows.csv --target y --positive cancer
   surelearn certify new.txt rows.csv --target y --against old.txt
 """
@@ -78,6 +80,9 @@ Examples:
               help="Choose a threshold of --score that keeps it on new rows, and guarantee it: 'sensitivity >= 0.95'"
               " (specificity, precision, 'error <= 0.01' among the answered, 'mean_cost <= 0.2');"
               " of numbers 'mean_error <= 3'. Exit with 1 if it cannot be kept.")  # fmt: skip
+@click.option("--one-pass", is_flag=True, default=None,
+              help="Read the file once, in memory that does not grow with its rows"
+              " (a long file is read so by itself).")  # fmt: skip
 @click.option("--independent", is_flag=True,
               help="Vouch that rows are independent draws where the file contradicts it.")  # fmt: skip
 @click.option("--population", type=click.Choice(["labelled"]),
@@ -114,16 +119,20 @@ def _certify(
     max_risk: float | None,
     at_least: float | None,
     quiet: bool,
+    one_pass: bool | None,
     model: str | None = None,
     **given: Any,
 ) -> int:
     from surelearn.auditing.answers import (
+        Units,
         ask_models,
+        audit_counted,
         audit_units,
         check_goals,
         read_units,
         roles_and_options,
     )
+    from surelearn.auditing.answers.one_pass import counted_if
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.options import OptionError
     from surelearn.jobs import Runner, rich_progress
@@ -146,16 +155,7 @@ def _certify(
     check_out(out)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
-    walked = options.require is not None
-    if model is None:
-        units = read_units(source, roles, options.positive, walked=walked)
-    else:
-        models = models_given(model, given["against"], given["weights"])
-        units, roles = ask_models(source, roles, options.positive, models, walked=walked)
-    open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
-    for line in _units_lines(units):
-        tell(line)
     page = EarlyPage(out, formats, partial(say_verdict, quiet=quiet), tell)
     runner = Runner(
         n_jobs=1,
@@ -164,8 +164,23 @@ def _certify(
         command=reproduce,
         early=page,
     )
+    walked = options.require is not None
+    if model is None:
+        with in_flags():
+            counted = counted_if(source, roles, options, one_pass, runner)
+        units = counted or read_units(source, roles, options.positive, walked=walked)
+    else:
+        models = models_given(model, given["against"], given["weights"])
+        units, roles = ask_models(source, roles, options.positive, models, walked=walked)
+    open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
+    for line in _units_lines(units):
+        tell(line)
     ctrl_c.under_way = True
-    result = audit_units(units, roles, options, ledger, runner)
+    if isinstance(units, Units):
+        result = audit_units(units, roles, options, ledger, runner)
+    else:
+        with in_flags():
+            result = audit_counted(units, roles, options, ledger, runner)
     paths = page.finish(result)
     for line in () if quiet else result_lines(result, paths):
         say(line)
@@ -174,18 +189,27 @@ def _certify(
     return check_risk(result, max_risk, tell, at_least)
 
 
-def _units_lines(units: Units) -> Iterator[str]:
+def _units_lines(units: Units | CountedAnswers) -> Iterator[str]:
     """What was read."""
     import numpy as np
 
-    rows = f"{len(units.y):,} rows"
-    if units.groups is not None:
+    from surelearn.auditing.answers import CountedAnswers
+
+    one_pass = isinstance(units, CountedAnswers)
+    rows = f"{units.rows if one_pass else len(units.y):,} rows"
+    if one_pass:
+        rows += " in one pass"
+    elif units.groups is not None:
         rows += f" of {len(set(units.groups.tolist())):,} groups"
     if units.task == "classification":
-        labels, counts = np.unique(np.asarray(units.y, dtype=str), return_counts=True)
-        order = np.argsort(-counts, kind="stable")[:6]
-        told = ", ".join(f"{shorten(labels[i])}: {counts[i]:,}" for i in order)
-        more = ", …" if labels.size > 6 else ""
+        if one_pass:
+            counts = units.labels
+        else:
+            labels, numbers = np.unique(np.asarray(units.y, dtype=str), return_counts=True)
+            counts = dict(zip(labels.tolist(), numbers.tolist(), strict=True))
+        order = sorted(counts, key=lambda label: -counts[label])[:6]
+        told = ", ".join(f"{shorten(label)}: {counts[label]:,}" for label in order)
+        more = ", …" if len(counts) > 6 else ""
         yield f"{units.name}  {rows}, truth {shorten(units.target)} ({told}{more})"
     else:
         yield f"{units.name}  {rows}, {shorten(units.target)}"

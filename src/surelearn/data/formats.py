@@ -70,6 +70,7 @@ def load(source: Source | None, *, header: bool | None, labelled: bool = True) -
                 name = name_of(path)
                 content = rest_of(name, head, stream)
             return replace(from_bytes(Path(name), content, header, labelled), path=None)
+        # os.path says no where a name is too long for a path
         if os.path.isdir(path) and (parts := sorted(path.glob("*.parquet"))):
             return _folder(path, parts)
         if str(source) in BUILT_IN and not path.is_file():

@@ -33,6 +33,7 @@ from surelearn.unpacking import RATIO, SMALL, memory
 pc: Any = pyarrow.compute
 PIECE = 64 * 2**20  # bytes of a piece, about
 AT_ONCE = 2**30  # bytes that rows may have while they are decoded
+BUFFER = 2**20  # bytes of a column that are read at once where rows are never written out
 _DICTIONARY = 2  # the type of a page
 _COMMON_BEGINNINGS = 7  # the encoding DELTA_BYTE_ARRAY
 
@@ -45,15 +46,26 @@ class ParquetSource:
     name : how sentences name it
     source : the file, or its content
     held : whether all rows will be in memory at once
+    coded : columns of text that are read as dictionaries, for `coded_batches`; then nothing is
+        refused for what its rows would be when written out, since they never are
     """
 
-    def __init__(self, name: str, source: Path | bytes, *, held: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        source: Path | bytes,
+        *,
+        held: bool = False,
+        coded: Sequence[str] | None = None,
+    ) -> None:
         from pyarrow import parquet
 
         self.name, self._source, self._held = name, source, held
         with arrow_file(name, "Parquet"):
             self._file = parquet.ParquetFile(
-                pa.BufferReader(source) if isinstance(source, bytes) else source
+                pa.BufferReader(source) if isinstance(source, bytes) else source,
+                read_dictionary=coded,
+                buffer_size=0 if coded is None else BUFFER,
             )
             self._size = len(source) if isinstance(source, bytes) else source.stat().st_size
             self.schema: pa.Schema = self._file.schema_arrow
@@ -66,7 +78,8 @@ class ParquetSource:
                 raise ValueError("the counts of rows disagree")
         check_names(name, self.schema.names)
         check_width(name, len(self.schema.names))
-        self._too_much(8 * self.rows * len(self.schema.names))
+        if coded is None:
+            self._too_much(8 * self.rows * len(self.schema.names))
         self._unpacked, self._longest = 0, dict[int, int]()
         self._dictionaries = {
             field.name for field in self.schema if pa.types.is_dictionary(field.type)
@@ -109,6 +122,20 @@ class ParquetSource:
                     for piece in _cut(batch, self._at_once()):
                         yield start, piece
                         start += piece.num_rows
+
+    def coded_batches(self, most: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Some columns in order, at most ``most`` rows at a time, text as the dictionaries that it
+        was opened for; in one thread.
+        """
+        check_columns(self.name, pa.schema([self.schema.field(name) for name in columns]))
+        with arrow_file(self.name, "Parquet"):
+            for group in range(len(self.group_rows)):
+                self._check(group)
+                for batch in self._file.iter_batches(
+                    most, row_groups=[group], columns=list(columns), use_threads=False
+                ):
+                    if batch.num_rows:
+                        yield batch
 
     def tables(self, most: int) -> Iterator[pa.Table]:
         """All rows in pieces of at most ``most`` rows and about `PIECE` bytes."""

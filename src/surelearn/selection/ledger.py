@@ -76,7 +76,9 @@ class Known:
     sorted targets.
 
     ``target`` and ``columns`` are hashes of names: a table that was read with another of its
-    columns as the target asks another question, although its rows are the same.
+    columns as the target asks another question, although its rows are the same. ``counts`` is a
+    hash of how often each label occurs, of a table that is too long to be sketched to its end; "" of
+    others, and where all labels are equally frequent.
     """
 
     sketch: Sketch | None = None
@@ -84,9 +86,12 @@ class Known:
     targets: str = ""
     target: str = ""
     columns: tuple[str, ...] = ()
+    counts: str = ""
 
     def shares(self, other: Known) -> bool:
         """Whether two tables are partly the same data, with the same target."""
+        if self.counts and self.counts == other.counts:
+            return True
         if self.sketch is not None and other.sketch is not None:
             swapped = (
                 self.target != other.target
@@ -301,9 +306,10 @@ def _now() -> str:
 def _identical(one: Known, other: Known) -> bool:
     if one.sketch is None or other.sketch is None:
         return one is other
-    return (one.target, one.columns) == (
+    return (one.target, one.columns, one.counts) == (
         other.target,
         other.columns,
+        other.counts,
     ) and one.sketch.to_dict() == other.sketch.to_dict()
 
 
@@ -335,6 +341,7 @@ def _read_looks(plain: dict[str, Any]) -> _Book:
 def _read_known(plain: dict[str, Any]) -> Known:
     if "sketch" in plain:
         names = {"target": str(plain["target"]), "columns": tuple(map(str, plain["columns"]))}
+        names["counts"] = str(plain.get("counts", ""))
         return Known(Sketch.from_dict(plain["sketch"]), **names)
     return Known(rows=_unpack(plain["rows"]), targets=str(plain["targets"]))
 
@@ -369,6 +376,7 @@ def _write_known(known: Known) -> dict[str, Any]:
             "target": known.target,
             "columns": list(known.columns),
             "sketch": known.sketch.to_dict(),
+            **({"counts": known.counts} if known.counts else {}),
         }
     return {
         "rows": base64.b64encode(np.sort(known.rows).astype("<u8").tobytes()).decode(),

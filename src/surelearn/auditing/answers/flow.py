@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+from surelearn.auditing.answers.one_pass import audit_counted, counted_if
 from surelearn.auditing.answers.operating import answering, check_required, divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
@@ -47,6 +48,7 @@ def audit_answers(
     *,
     ledger: LedgerArgument = None,
     runner: Runner | None = None,
+    one_pass: bool | None = None,
     **given: Any,
 ) -> Audit:
     """Certify answers that somebody wrote down, beside what is right or how they were judged.
@@ -55,6 +57,8 @@ def audit_answers(
     ----------
     source : a file, or a data frame, with one row per unit
     ledger, runner : as in `surelearn.audit`
+    one_pass : whether a file is read in one pass, in memory that does not grow with its rows; by
+        default where it is long (`surelearn.data.counting.is_large`) and counts and sums are enough
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
         ``positive``, ``cost``, ``require``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
         ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
@@ -67,8 +71,12 @@ def audit_answers(
     'On new rows like these, the pass rate is at least 91.0% (95% confidence).'
     """
     roles, options = roles_and_options(given)
+    runner = runner or Runner()
+    counted = counted_if(source, roles, options, one_pass, runner)
+    if counted is not None:
+        return audit_counted(counted, roles, options, ledger, runner)
     units = read_units(source, roles, options.positive, walked=options.require is not None)
-    return audit_units(units, roles, options, ledger, runner or Runner())
+    return audit_units(units, roles, options, ledger, runner)
 
 
 def roles_and_options(given: Mapping[str, Any], *, answered: bool = False) -> tuple[Roles, Options]:

@@ -1,0 +1,677 @@
+"""One pass over a file of any length, in memory that does not grow with its rows: how often values
+of columns occur together, and sums of numbers.
+
+Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow and
+delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
+whole numbers, so that the result does not depend on how rows are cut into pieces, nor on their
+order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+
+from surelearn import files
+from surelearn.data import opening
+from surelearn.data.arrow import plain_frame
+from surelearn.data.columns import DataError, Values, shown, type_text
+from surelearn.data.delimited import from_text
+from surelearn.data.feather import FeatherSource
+from surelearn.data.formats import described, kind_of
+from surelearn.data.frames import plain
+from surelearn.data.parquet import ParquetSource
+from surelearn.data.raw import Raw
+from surelearn.data.stream import open_stream
+from surelearn.unpacking import Unzipped
+
+pc: Any = pyarrow.compute
+LARGE_ROWS = 5_000_000  # of Parquet: with more rows a file is read in one pass by itself
+LARGE_BYTES = 500 * 10**6  # of other files
+LARGE_PACKED = LARGE_BYTES // 5  # of those that are gzipped
+BATCH = 1 << 20  # rows
+HEAD_ROWS = 200_000  # that are looked at as a table: by which it is known again, and searched
+MOST_DISTINCT = 10_000  # values of a column that are counted
+MOST_CELLS = 1 << 22  # combinations of values
+STEPS = 1 << 24  # of a stated range: numbers are rounded to them before they are added up
+_WORD = 32  # bits: sums of squares are kept in two words
+_HASHED = 1 << 20
+_HEAD_BATCH = 1 << 16
+Codes = npt.NDArray[np.int32]
+Cell = tuple[int, ...]
+
+
+class NotCountableError(DataError):
+    """What a file is asked cannot be answered in one pass; reading it whole may."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Numbers in a stated range: their column, another's on the same rows, and the range.
+
+    What is missing is the least there is, of the other the most: neither speaks for ours.
+    """
+
+    column: str
+    other: str | None
+    low: float
+    high: float
+
+
+@dataclass
+class Sums:
+    """Sums of numbers that were rounded to `STEPS` steps of their range: ours down, the other's up.
+
+    Attributes
+    ----------
+    n : how many rows
+    ours, squares : the sums of ours and of their squares, in steps
+    other : the sum of the other's
+    gain, gain_squares : of the differences, ours less the other's
+    """
+
+    n: int = 0
+    ours: int = 0
+    squares: int = 0
+    other: int = 0
+    gain: int = 0
+    gain_squares: int = 0
+
+    def add(self, found: npt.NDArray[np.int64]) -> None:
+        """Add one batch's, as `_add_up` leaves them."""
+        n, ours, high, low, other, gain, gain_high, gain_low = map(int, found)
+        self.n += n
+        self.ours += ours
+        self.squares += (high << _WORD) + low
+        self.other += other
+        self.gain += gain
+        self.gain_squares += (gain_high << _WORD) + gain_low
+
+
+def moments(n: int, total: Fraction | int, squares: Fraction | int) -> tuple[float, float]:
+    """Mean and sample variance (divisor n − 1; 0 of a single number) of numbers with these sums,
+    exact before they become floats.
+
+    Examples
+    --------
+    >>> moments(4, 6, 14)
+    (1.5, 1.6666666666666667)
+    """
+    mean = Fraction(total, n)
+    variance = Fraction(squares - total * mean) / (n - 1) if n > 1 else Fraction(0)
+    return float(mean), float(variance)
+
+
+@dataclass
+class OnePass:
+    """What one pass found.
+
+    Attributes
+    ----------
+    name, path : of the file, or folder
+    columns : all its columns
+    rows : how many there are
+    hash : ``sha256:…`` of the file's bytes; of a folder's files, in the order of their names
+    values : of each counted column, its values as a file that is read whole has them; None or NaN
+        where one is missing
+    cells : for each tuple of columns, how many rows have these values, by their positions in
+        ``values``
+    sums : for each tuple of columns, the sums of graded rows by the same positions
+    missing : how many numbers are missing: ours, the other's
+    outside : how many numbers lie outside of the range, and the first of them
+    head : the first rows as a table
+    """
+
+    name: str
+    path: Path
+    columns: tuple[str, ...]
+    rows: int = 0
+    hash: str = ""
+    values: dict[str, Values] = field(default_factory=dict)
+    cells: dict[tuple[str, ...], Counter[Cell]] = field(default_factory=dict)
+    sums: dict[tuple[str, ...], dict[Cell, Sums]] = field(default_factory=dict)
+    missing: tuple[int, int] = (0, 0)
+    outside: tuple[int, float] = (0, 0.0)
+    head: Raw = field(default_factory=lambda: Raw("", None, pd.DataFrame()))
+
+
+def is_large(source: object) -> bool:
+    """Whether a source is a file, or a folder of Parquet files, that is long enough to be read in
+    one pass by itself: by its metadata, or its bytes.
+    """
+    if not isinstance(source, (str, Path)) or str(source) == "-":
+        return False
+    path = Path(source)
+    try:
+        parts = _parts(path)
+        if not all(stat.S_ISREG(part.stat().st_mode) for part in parts):
+            return False
+        if all(_begins(part, b"PAR1") for part in parts):
+            return sum(_rows_of(part) for part in parts) > LARGE_ROWS
+        packed = _begins(path, b"\x1f\x8b")
+        return path.stat().st_size > (LARGE_PACKED if packed else LARGE_BYTES)
+    except (OSError, ValueError, pa.ArrowException):  # which reading it says better
+        return False
+
+
+def count(
+    source: str | Path,
+    asked: Sequence[tuple[str, ...]],
+    graded: Graded | None = None,
+    *,
+    header: bool | None = None,
+    opened: Opened | None = None,
+    progress: Callable[[int, int | None], None] = lambda done, total: None,  # noqa: ARG005
+) -> OnePass:
+    """Read a file once.
+
+    Parameters
+    ----------
+    source : a file, or a folder of Parquet files
+    asked : tuples of at most three columns whose values are counted together; with ``graded`` whose
+        rows are added up
+    graded : numbers to add up
+    header : as in `surelearn.data.read_table`
+    opened : what `look` found, where that was called before
+    progress : is told how many rows were read, and of how many where that is known
+
+    Raises
+    ------
+    NotCountableError
+        where a column has too many values, or the format cannot be read in pieces
+    DataError
+        where the file is damaged, or changes while it is read
+    """
+    found = look(source, header) if opened is None else opened
+    stamp = _stamp(found.parts)
+    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded)
+    for batch in found.batches(tally.names, header):
+        tally.add(batch)
+        progress(tally.rows, found.rows)
+    made = tally.counted()
+    made.hash = _hash(found.parts)
+    if _stamp(found.parts) != stamp:
+        raise DataError(f"{found.name} changed while it was read: run the command again.")
+    return made
+
+
+# ── Opening ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A file whose columns are known.
+
+    Attributes
+    ----------
+    name, path, parts : the file, or the folder and its files
+    kind : "parquet", "feather" or "text"
+    rows : how many: as metadata say, or about as many as the length of the first lines lets expect
+    head : the first rows as a table
+    """
+
+    name: str
+    path: Path
+    parts: tuple[Path, ...]
+    kind: str
+    rows: int | None
+    head: Raw
+    decimal: str = "."
+
+    def batches(self, names: Sequence[str], header: bool | None) -> Iterator[pa.RecordBatch]:
+        """Some columns of all rows, at most `BATCH` rows at a time."""
+        for part in self.parts:
+            with ExitStack() as stack:
+                if self.kind == "parquet":
+                    source = ParquetSource(part.name, part, coded=_texts(part, names))
+                    stack.callback(source.close)
+                    yield from source.coded_batches(BATCH, names)
+                elif self.kind == "feather":
+                    feather = FeatherSource(part.name, part)
+                    stack.callback(feather.close)
+                    for batch in feather.batches():
+                        for start in range(0, batch.num_rows, BATCH):
+                            yield batch.select(list(names)).slice(start, BATCH)
+                else:
+                    stream = open_stream(part, header=header is not False, names_for=_numbered)
+                    stack.callback(stream.close)
+                    for table in stream.tables:
+                        yield from table.select(list(names)).combine_chunks().to_batches()
+
+
+def look(source: str | Path, header: bool | None = None) -> Opened:
+    """The columns of a file, and its first rows."""
+    path = Path(source)
+    if str(source) == "-":
+        raise NotCountableError(
+            "standard input is read whole: save it to a file for one pass, or leave out --one-pass."
+        )
+    parts = _parts(path)
+    with ExitStack() as stack:
+        stream, head = opening.opened(parts[0], stack)
+        kind = kind_of(parts[0].name, head)
+        zipped = isinstance(stream, Unzipped)
+    if kind not in ("parquet", "feather", "text") or (zipped and kind != "text"):
+        what = f"gzipped {described(kind)}" if zipped else described(kind)
+        raise NotCountableError(
+            f"{path.name} is {what}, which is read whole: one pass reads Parquet, Arrow and"
+            " delimited text."
+        )
+    if kind == "text":
+        return _look_at_text(path, header)
+    rows, columns = 0, None
+    for part in parts:
+        opened = _source(part, kind)
+        names = tuple(opened.schema.names)
+        rows += opened.rows if isinstance(opened, ParquetSource) else 0
+        opened.close()
+        columns = columns or names
+        if names != columns:
+            raise DataError(
+                f"{path.name}: {part.name} has other columns than {parts[0].name}: a table in several"
+                " files needs the same columns, in the same order, in each."
+            )
+    raw = Raw(path.name, path, plain(_first_rows(parts, kind), path.name))
+    return Opened(path.name, path, parts, kind, rows or None, raw)
+
+
+def _look_at_text(path: Path, header: bool | None) -> Opened:
+    """The first rows as the whole table would be read, their names among them."""
+    with open_stream(path, header=header is not False, names_for=_numbered) as stream:
+        kept, rows = [], 0
+        for table in stream.tables:
+            kept.append(table)
+            rows += table.num_rows
+            if rows >= HEAD_ROWS:
+                break
+        table = pa.concat_tables(kept).slice(0, HEAD_ROWS).combine_chunks()
+        decimal, columns = stream.decimal, list(stream.columns)
+    if header is not False:
+        first = pa.table({name: pa.array([name], pa.large_string()) for name in columns})
+        table = pa.concat_tables([first, table.cast(first.schema)])
+    raw = from_text(path.name, path, table, header, decimal=decimal)
+    return Opened(path.name, path, (path,), "text", _about(path), raw, decimal)
+
+
+def _about(path: Path) -> int | None:
+    """About how many lines a file of text has; None where it is packed."""
+    with path.open("rb") as file:
+        first = file.read(opening.HEAD)
+    lines = first.count(b"\n")
+    if first[:2] == b"\x1f\x8b" or not lines:
+        return None
+    return int(path.stat().st_size / len(first) * lines)
+
+
+def _source(part: Path, kind: str) -> ParquetSource | FeatherSource:
+    if kind == "parquet":
+        return ParquetSource(part.name, part, coded=())
+    return FeatherSource(part.name, part)
+
+
+def _first_rows(parts: Sequence[Path], kind: str) -> pd.DataFrame:
+    kept: list[pa.RecordBatch] = []
+    rows = 0
+    for part in parts:
+        source = _source(part, kind)
+        try:
+            if isinstance(source, ParquetSource):
+                batches = (batch for _, batch in source.batches(_HEAD_BATCH))
+            else:
+                batches = source.batches()
+            for batch in batches:
+                kept.append(batch.slice(0, HEAD_ROWS - rows))
+                rows += kept[-1].num_rows
+                if rows >= HEAD_ROWS:
+                    break
+        finally:
+            source.close()
+        if rows >= HEAD_ROWS:
+            break
+    if not kept:
+        raise DataError(f"{parts[0].name} is empty: it has no rows.")
+    return plain_frame(parts[0].name, pa.Table.from_batches(kept))
+
+
+def _numbered(width: int, name: str) -> tuple[str, ...]:  # noqa: ARG001 - as `open_stream` asks
+    return tuple(f"column {i}" for i in range(1, width + 1))
+
+
+def _parts(path: Path) -> tuple[Path, ...]:
+    """The file, or a folder's Parquet files by their names."""
+    parts = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else ()
+    return parts or (path,)
+
+
+def _begins(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _rows_of(path: Path) -> int:
+    from pyarrow import parquet
+
+    return parquet.read_metadata(path).num_rows
+
+
+def _texts(path: Path, names: Sequence[str]) -> list[str]:
+    """The columns of text, which Parquet can decode to dictionaries."""
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(path)
+    text = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+    return [name for name in names if any(is_text(schema.field(name).type) for is_text in text)]
+
+
+def _stamp(parts: Sequence[Path]) -> list[tuple[int, int]]:
+    try:
+        return [(part.stat().st_size, part.stat().st_mtime_ns) for part in parts]
+    except OSError as error:
+        raise DataError(f"{parts[0].name} cannot be read ({error}): check the path.") from None
+
+
+def _hash(parts: Sequence[Path]) -> str:
+    """Of the bytes of a file; of several, of their hashes."""
+    digests = []
+    for part in parts:
+        files.check_regular(part, part.name)
+        with part.open("rb") as file:
+            digest = hashlib.sha256()
+            while piece := file.read(_HASHED):
+                digest.update(piece)
+        digests.append(digest.hexdigest())
+    if len(digests) == 1:
+        return f"sha256:{digests[0]}"
+    return f"sha256:{hashlib.sha256('|'.join(digests).encode()).hexdigest()}"
+
+
+# ── Counting ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Tally:
+    """What was counted so far."""
+
+    def __init__(
+        self, opened: Opened, asked: tuple[tuple[str, ...], ...], graded: Graded | None
+    ) -> None:
+        self._opened, self._asked, self._graded = opened, asked, graded
+        self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
+        numbers = () if graded is None else tuple(filter(None, (graded.column, graded.other)))
+        self.names = tuple(dict.fromkeys((*self._counted, *numbers)))
+        self.rows = 0
+        self._known: dict[str, dict[Any, int]] = {name: {} for name in self._counted}
+        self._types: dict[str, pa.DataType] = {}
+        self._cells: dict[tuple[str, ...], Counter[Cell]] = {names: Counter() for names in asked}
+        self._sums: dict[tuple[str, ...], dict[Cell, Sums]] = {names: {} for names in asked}
+        self._missing, self._outside = [0, 0], (0, 0.0)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count one batch."""
+        codes: dict[str, Codes] = {}
+        global_codes: dict[str, list[int]] = {}
+        for name in self._counted:
+            codes[name], values = self._coded(name, batch.column(name))
+            global_codes[name] = [self._code(name, value) for value in values]
+        numbers = None if self._graded is None else self._numbers(batch, self._graded)
+        for names in self._asked:
+            widths = [len(global_codes[name]) for name in names]
+            size = int(np.prod(widths, dtype=float))
+            if size > MOST_CELLS:
+                raise NotCountableError(
+                    f"{self._opened.name}: columns {', '.join(map(shown, names))} have too many"
+                    f" combinations of values to be counted in one pass ({size:,})."
+                )
+            joint = _joint([codes[name] for name in names], widths, batch.num_rows)
+            if joint is None:
+                raise DataError(f"{self._opened.name} is damaged: a code is beyond its dictionary.")
+            if numbers is None:
+                self._add_cells(names, joint, size, global_codes, widths)
+            else:
+                self._add_sums(names, joint, size, global_codes, widths, numbers)
+        self.rows += batch.num_rows
+
+    def _add_cells(
+        self,
+        names: tuple[str, ...],
+        joint: Codes,
+        size: int,
+        known: dict[str, list[int]],
+        widths: list[int],
+    ) -> None:
+        counts = np.zeros(size, dtype=np.int64)
+        _count(joint, counts)
+        total = self._cells[names]
+        for at in np.flatnonzero(counts).tolist():
+            total[_cell(at, names, known, widths)] += int(counts[at])
+
+    def _add_sums(
+        self,
+        names: tuple[str, ...],
+        joint: Codes,
+        size: int,
+        known: dict[str, list[int]],
+        widths: list[int],
+        numbers: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    ) -> None:
+        found = np.zeros((size, 8), dtype=np.int64)
+        _add_up(joint, *numbers, found)
+        total = self._sums[names]
+        for at in np.flatnonzero(found[:, 0]).tolist():
+            total.setdefault(_cell(at, names, known, widths), Sums()).add(found[at])
+
+    def _numbers(
+        self, batch: pa.RecordBatch, graded: Graded
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Ours rounded down and the other's rounded up, in steps of the range."""
+        found = []
+        for i, name in enumerate((graded.column, graded.other)):
+            if name is None:
+                found.append(np.empty(0, dtype=np.int32))
+                continue
+            values = self._floats(name, batch.column(name))
+            steps = np.empty(values.size, dtype=np.int32)
+            lost, outside, first = _in_steps(values, graded.low, graded.high, bool(i), steps)
+            self._missing[i] += lost
+            if outside:
+                self._outside = (
+                    self._outside[0] + outside,
+                    self._outside[1] if self._outside[0] else first,
+                )
+            found.append(steps)
+        return found[0], found[1]
+
+    def _floats(self, name: str, column: pa.Array) -> npt.NDArray[np.float64]:
+        """A column of numbers; NaN where one is missing."""
+        if self._opened.kind == "text":
+            values = type_text(column, decimal=self._opened.decimal)
+        elif (
+            pa.types.is_floating(column.type)
+            or pa.types.is_integer(column.type)
+            or pa.types.is_decimal(column.type)
+            or pa.types.is_boolean(column.type)
+        ):
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        else:
+            values = np.empty(0, dtype=object)
+        if values.dtype.kind not in "iufb":
+            raise DataError(
+                f"{self._opened.name}, column {shown(name)} holds words: a grade is a number."
+            )
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def _coded(self, name: str, column: pa.Array) -> tuple[Codes, list[Any]]:
+        """(n,) codes, and the value of each code; the last one is None, for missing."""
+        if pa.types.is_boolean(column.type):
+            codes = column.cast(pa.uint8())
+            if codes.null_count:
+                codes = pc.fill_null(codes, 2)
+            self._types.setdefault(name, column.type)
+            return codes.to_numpy(zero_copy_only=False).astype(np.int32), [False, True, None]
+        coded: Any = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        indices, dictionary = coded.indices, coded.dictionary
+        if len(dictionary) > MOST_DISTINCT:
+            self._too_many(name)
+        self._types.setdefault(name, dictionary.type)
+        if indices.null_count:
+            indices = pc.fill_null(indices.cast(pa.int32()), len(dictionary))
+        codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        return codes, [*dictionary.to_pylist(), None]
+
+    def _code(self, name: str, value: Any) -> int:
+        """The code of a value in the whole file."""
+        known = self._known[name]
+        value = None if value != value else value  # NaN, which equals nothing
+        if value not in known:
+            if len(known) > MOST_DISTINCT:
+                self._too_many(name)
+            known[value] = len(known)
+        return known[value]
+
+    def _too_many(self, name: str) -> None:
+        raise NotCountableError(
+            f"{self._opened.name}, column {shown(name)} has more than {MOST_DISTINCT:,} values: in one"
+            " pass only labels and few numbers are counted."
+        )
+
+    def counted(self) -> OnePass:
+        """All that was found."""
+        opened = self._opened
+        graded = self._graded is not None
+        return OnePass(
+            name=opened.name,
+            path=opened.path,
+            columns=tuple(opened.head.frame.columns),
+            rows=self.rows,
+            values={name: self._typed(name) for name in self._counted},
+            cells={} if graded else self._cells,
+            sums=self._sums if graded else {},
+            missing=(self._missing[0], self._missing[1]),
+            outside=self._outside,
+            head=opened.head,
+        )
+
+    def _typed(self, name: str) -> Values:
+        """The values of a column as they are in a table that is read whole."""
+        used = {
+            cell[names.index(name)]
+            for held in (self._cells, self._sums)
+            for names, cells in held.items()
+            if name in names
+            for cell in cells
+        }
+        known = [value if code in used else None for value, code in self._known[name].items()]
+        found = pa.array(known, self._types.get(name))
+        if self._opened.kind == "text":
+            return type_text(found, decimal=self._opened.decimal)
+        frame = plain_frame(self._opened.name, pa.table({name: found}))
+        return plain(frame, self._opened.name)[name].to_numpy()
+
+
+def _cell(
+    at: int, names: Sequence[str], known: dict[str, list[int]], widths: Sequence[int]
+) -> Cell:
+    """The codes that a joint one stands for."""
+    found: list[int] = []
+    for name, width in zip(reversed(names), reversed(widths), strict=True):
+        at, code = divmod(at, width)
+        found.append(known[name][code])
+    return tuple(reversed(found))
+
+
+def _joint(codes: Sequence[Codes], widths: Sequence[int], n: int) -> Codes | None:
+    """One code for those of several columns; None where one is beyond its dictionary."""
+    joint = np.zeros(n, dtype=np.int32)
+    for one, width in zip(codes, widths, strict=True):
+        if not _join(joint, one, width):
+            return None
+    return joint
+
+
+@numba.njit(cache=True)
+def _join(joint: Codes, codes: Codes, width: int) -> bool:
+    """In place: joint · width + code; whether all codes are below their width."""
+    for i in range(joint.size):
+        code = codes[i]
+        if code < 0 or code >= width:
+            return False
+        joint[i] = joint[i] * width + code
+    return True
+
+
+@numba.njit(cache=True)
+def _count(joint: Codes, counts: npt.NDArray[np.int64]) -> None:
+    for i in range(joint.size):
+        counts[joint[i]] += 1
+
+
+@numba.njit(cache=True)
+def _in_steps(
+    values: npt.NDArray[np.float64],
+    low: float,
+    high: float,
+    up: bool,
+    steps: npt.NDArray[np.int32],
+) -> tuple[int, int, float]:
+    """Numbers as whole steps of their range, rounded down or up; how many are missing, how many lie
+    outside, and the first of these. Missing ones are the least, with ``up`` the most.
+    """
+    lost, outside, first = 0, 0, 0.0
+    scale = STEPS / (high - low)
+    for i in range(values.size):
+        value = values[i]
+        if np.isnan(value):
+            lost += 1
+            steps[i] = STEPS if up else 0
+            continue
+        if value < low or value > high:
+            if outside == 0:
+                first = value
+            outside += 1
+            value = low
+        step = (value - low) * scale
+        rounded = np.ceil(step) if up else np.floor(step)
+        steps[i] = np.int32(min(max(rounded, 0.0), float(STEPS)))
+    return lost, outside, first
+
+
+@numba.njit(cache=True)
+def _add_up(
+    joint: Codes,
+    ours: npt.NDArray[np.int32],
+    other: npt.NDArray[np.int32],
+    found: npt.NDArray[np.int64],
+) -> None:
+    """Per cell: rows, Σ ours, Σ ours² in two words, Σ other, Σ (ours − other), and its squares in
+    two words.
+    """
+    paired = other.size == ours.size
+    for i in range(joint.size):
+        at = joint[i]
+        mine = np.int64(ours[i])
+        square = mine * mine
+        found[at, 0] += 1
+        found[at, 1] += mine
+        found[at, 2] += square >> _WORD
+        found[at, 3] += square & 0xFFFFFFFF
+        if paired:
+            theirs = np.int64(other[i])
+            gain = mine - theirs
+            square = gain * gain
+            found[at, 4] += theirs
+            found[at, 5] += gain
+            found[at, 6] += square >> _WORD
+            found[at, 7] += square & 0xFFFFFFFF

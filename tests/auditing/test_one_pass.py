@@ -1,0 +1,375 @@
+"""Answers counted in one pass: the same facts as of a file that is read whole, whatever the format,
+the pieces and the order; what one pass cannot do is refused; memory does not grow.
+"""
+
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from surelearn.auditing.answers import Roles, audit_answers, read_counted
+from surelearn.auditing.verification import verify_folder
+from surelearn.certificate import OTHER_ROWS, Certificate
+from surelearn.cli import main
+from surelearn.data import DataError, counting
+from surelearn.measurement import LossBoundError
+from surelearn.selection.ledger import Ledger
+
+CASES = {
+    "labels": {"truth": "label", "answer": "said", "slices": ("topic", "age:30,60")},
+    "one class": {"truth": "label", "answer": "said", "positive": "a", "slices": "topic"},
+    "against": {"truth": "label", "answer": "said", "against": "old"},
+    "cost": {"truth": "label", "answer": "said", "positive": "a", "cost": 5.0},
+    "cost against": {
+        "truth": "label", "answer": "said", "positive": "a", "cost": 5.0, "against": "old",
+    },
+    "whole numbers": {"truth": "zero", "answer": "one"},
+    "passes": {"passed": "passed", "against": "passed_old", "slices": "topic"},
+    "booleans": {"passed": "ok"},
+    "duels": {"winner": "win", "ours": "ours", "slices": "topic"},
+    "grades": {"grade": "grade", "loss_range": (0, 5), "slices": "topic"},
+    "grades against": {"grade": "grade", "loss_range": (0, 5), "against": "grade_old"},
+}  # fmt: skip
+FORMATS = ("t.parquet", "t.csv", "t.csv.gz", "t.arrow", "folder")
+SUMS = ("mean", "variance")
+
+
+def frame(n=3_000):
+    rng = np.random.default_rng(0)
+    label = np.array(["a", "b", "c"])[rng.integers(0, 3, n)]
+    label[: n // 2][label[: n // 2] == "c"] = "a"  # c appears late
+    other = np.array(["a", "b", "d"])[rng.integers(0, 3, n)]
+    table = pd.DataFrame(
+        {
+            "label": label,
+            "said": np.where(rng.random(n) < 0.2, other, label),
+            "old": np.where(rng.random(n) < 0.3, "a", label),
+            "topic": np.array(["x", "y"])[rng.integers(0, 2, n)],
+            "age": rng.integers(10, 90, n),
+            "passed": np.where(rng.random(n) < 0.8, "yes", "no"),
+            "passed_old": np.where(rng.random(n) < 0.6, "pass", "fail"),
+            "ok": rng.random(n) < 0.7,
+            "win": np.array(["ours", "theirs", "tie"])[rng.integers(0, 3, n)],
+            "grade": rng.integers(1, 6, n) * 1.0,
+            "grade_old": rng.integers(1, 5, n) * 1.0,
+            "zero": rng.integers(0, 2, n),
+            "note": rng.random(n),
+        }
+    )
+    table["one"] = np.where(rng.random(n) < 0.1, 1 - table.zero, table.zero)
+    for column, rows in (
+        ("said", slice(5, 9)), ("label", slice(20, 24)), ("topic", slice(30, 40)), ("old", slice(3, 6)),
+        ("passed", slice(3, 8)), ("passed_old", slice(11, 12)), ("grade", slice(7, 9)),
+        ("grade_old", slice(77, 79)),
+    ):  # fmt: skip
+        table.loc[rows, column] = None
+    return table
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder, table = tmp_path_factory.mktemp("one-pass"), frame()
+    table.to_parquet(folder / "t.parquet", row_group_size=700)
+    table.to_csv(folder / "t.csv", index=False)
+    (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
+    table.to_feather(folder / "t.arrow")
+    (folder / "folder").mkdir()
+    for i in range(3):
+        table.iloc[1000 * i : 1000 * (i + 1)].to_parquet(folder / "folder" / f"{i}.parquet")
+    return folder
+
+
+def certified(path, case, **options):
+    given = {"ledger": False, **CASES[case], **options}
+    return audit_answers(path, **given)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_facts_and_shares_of_delta_are_those_of_the_whole_file(place, case):
+    once = certified(place / "t.parquet", case, one_pass=True)
+    whole = certified(place / "t.parquet", case, one_pass=False)
+    facts, all_facts = once.certificate.facts, whole.certificate.facts
+    samples = [key for key in all_facts.values if key.endswith(".losses")]
+    for key, value in all_facts.values.items():
+        if key in samples:
+            continue
+        assert facts[key] == pytest.approx(value), key
+    for key in samples:
+        name, losses = key.removesuffix(".losses"), np.asarray(all_facts[key])
+        if f"{name}.mean" in facts:
+            assert facts[f"{name}.mean"] == pytest.approx(losses.mean(), abs=1e-6)
+            assert facts[f"{name}.variance"] == pytest.approx(losses.var(ddof=1), abs=1e-5)
+        if f"{name}.gain.mean" in facts:
+            ours = np.asarray(all_facts["cost.losses" if "cost.n" in facts else "loss.losses"])
+            gain = losses - ours if "cost.n" in facts else ours - losses
+            assert facts[f"{name}.gain.mean"] == pytest.approx(gain.mean(), abs=1e-6)
+            assert facts[f"{name}.gain.variance"] == pytest.approx(gain.var(ddof=1), abs=1e-5)
+        if f"{name}.better" in facts:
+            ours = np.asarray(all_facts["risk.losses" if "risk.n" in facts else "loss.losses"])
+            gain = losses - ours if "risk.n" in facts else ours - losses
+            assert facts[f"{name}.better"] == (gain > 0).sum()
+            assert facts[f"{name}.worse"] == (gain < 0).sum()
+    shares, all_shares = (
+        {(c.quantity, c.label): c.delta for c in made.certificate.together}
+        for made in (once, whole)
+    )
+    assert shares == all_shares
+    assert once.certificate.verify()
+    for one, other in zip(once.certificate.together, whole.certificate.together, strict=True):
+        if other.theorem.startswith("clopper"):
+            assert one.value == other.value
+        elif one.measured is not None and one.relation == ">=":
+            assert one.value <= one.measured + 1e-12
+    assert (once.verdict.kind == whole.verdict.kind) or case == "cost against"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("case", ["labels", "passes", "grades against"])
+def test_every_format_gives_the_same_facts(place, case, name):
+    facts = certified(place / name, case, one_pass=True).certificate.facts
+    assert (
+        facts.values == certified(place / "t.parquet", case, one_pass=True).certificate.facts.values
+    )
+
+
+@pytest.mark.parametrize("case", ["labels", "grades against"])
+def test_neither_pieces_nor_row_groups_nor_order_change_anything(
+    place, case, monkeypatch, tmp_path
+):
+    wanted = certified(place / "t.parquet", case, one_pass=True).certificate.facts.values
+    table = pd.read_parquet(place / "t.parquet")
+    shuffled = table.sample(frac=1.0, random_state=0)
+    for groups, batch, rows in ((100, 64, table), (3_000, 1 << 20, table), (999, 7, shuffled)):
+        monkeypatch.setattr(counting, "BATCH", batch)
+        rows.to_parquet(tmp_path / "again.parquet", row_group_size=groups)
+        found = certified(tmp_path / "again.parquet", case, one_pass=True)
+        assert dict(found.certificate.facts.values) == dict(wanted)
+
+
+def test_dictionaries_that_differ_between_row_groups(tmp_path):
+    """A label that appears in the last row group only, and codes that mean other words there."""
+    path = tmp_path / "late.parquet"
+    first = pa.table({"label": ["a", "b"] * 50, "said": ["a", "a"] * 50})
+    last = pa.table({"label": ["c", "b"] * 50, "said": ["c", "b"] * 50})
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        writer.write_table(last)
+    counted = read_counted(path, Roles(truth="label", answer="said"))
+    assert counted.labels == {"a": 50, "b": 100, "c": 50}
+    found = {(row.truth, row.answer): n for row, n in counted.cells.items()}
+    assert found == {("a", "a"): 50, ("b", "a"): 50, ("c", "c"): 50, ("b", "b"): 50}
+
+
+def test_missing_answers_are_wrong_and_rows_without_a_label_are_left_out(place):
+    counted = read_counted(place / "t.csv", Roles(truth="label", answer="said"))
+    assert {f.code: f.numbers["rows"] for f in counted.findings} == {"SL110": 5, "SL120": 5}
+    assert counted.rows == 2_995
+    silent = [n for row, n in counted.cells.items() if row.answer == "(no answer)"]
+    assert sum(silent) == 5
+    assert "(no answer)" in counted.unseen
+
+
+def test_grades_are_rounded_so_that_the_bound_holds_for_them(tmp_path):
+    grades = np.random.default_rng(0).random(5_000)
+    other = np.random.default_rng(1).random(5_000)
+    pd.DataFrame({"grade": grades, "old": other}).to_parquet(tmp_path / "g.parquet")
+    counted = read_counted(
+        tmp_path / "g.parquet", Roles(grade="grade", loss_range=(0.0, 1.0), against="old")
+    )
+    own, theirs = counted.means
+    assert 0 < grades.mean() - own < 2**-23
+    assert 0 < theirs - other.mean() < 2**-23
+
+
+def test_a_grade_outside_of_its_range_is_refused_and_remembered(tmp_path):
+    path, ledger = tmp_path / "g.csv", tmp_path / "ledger.json"
+    pd.DataFrame({"grade": [0.5] * 99 + [1.5], "other": range(100)}).to_csv(path, index=False)
+    with pytest.raises(LossBoundError, match=r"1 of 100 lie outside, such as 1\.5"):
+        audit_answers(path, grade="grade", loss_range=(0, 1), one_pass=True, ledger=ledger)
+    (look,) = Ledger(ledger).looks
+    assert look.contradicted
+    raised = audit_answers(path, grade="grade", loss_range=(0, 2), one_pass=True, ledger=ledger)
+    assert not raised.certificate.together  # the rows chose the larger range
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"truth": "label", "score": "note", "positive": "a"}, "every row's score"),
+        ({"truth": ("label", "old"), "answer": "said"}, "raters"),
+        ({"truth": "label", "answer": ("said", "old")}, "guesses"),
+        ({"truth": "label", "answer": "said", "separator": ";"}, "sets of labels"),
+        ({"truth": "label", "answer": "said", "group": "topic"}, "groups"),
+        ({"passed": "ok", "weight": "note", "weight_bound": 2.0}, "weighted"),
+        ({"truth": "note", "answer": "grade", "task": "regression"}, "forecasts"),
+        ({"truth": "grade", "answer": "note"}, "more than 10 values"),
+        ({"truth": "age", "answer": "zero"}, "holds numbers"),
+    ],
+)
+def test_what_one_pass_cannot_do_is_refused(place, given, why, monkeypatch):
+    if "10 values" in why:
+        monkeypatch.setattr(counting, "MOST_DISTINCT", 10)
+    with pytest.raises(DataError, match=why) as refused:
+        audit_answers(place / "t.parquet", one_pass=True, ledger=False, **given)
+    assert str(refused.value).count(". ") == 0
+
+
+def test_other_formats_are_refused(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"label": "a", "said": "a"}\n{"label": "b", "said": "a"}\n')
+    with pytest.raises(DataError, match="JSON lines, which is read whole"):
+        read_counted(tmp_path / "t.jsonl", Roles(truth="label", answer="said"))
+    with pytest.raises(DataError, match="standard input"):
+        read_counted("-", Roles(truth="label", answer="said"))
+
+
+def test_a_code_beyond_its_dictionary_is_refused(tmp_path):
+    bad = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 7] * 50, pa.int32()), pa.array(["a", "b"]), safe=False
+    )
+    good = pa.array(["a", "b", "a"] * 50).dictionary_encode()
+    table = pa.table({"label": good, "said": bad})
+    tally = counting._Tally(
+        counting.look(_written(tmp_path, table.set_column(1, "said", good))),
+        (("label", "said"),),
+        None,
+    )
+    with pytest.raises(DataError, match="beyond its dictionary"):
+        tally.add(table.to_batches()[0])
+
+
+def _written(folder, table):
+    pq.write_table(table, folder / "ok.parquet")
+    return folder / "ok.parquet"
+
+
+def test_long_files_are_counted_by_themselves(place, monkeypatch):
+    path = place / "t.parquet"
+    assert not counting.is_large(path)
+    monkeypatch.setattr(counting, "LARGE_ROWS", 2_999)
+    assert counting.is_large(path)
+    assert counting.is_large(place / "folder")
+    assert not counting.is_large(place / "t.csv")
+    monkeypatch.setattr(counting, "LARGE_BYTES", 1_000)
+    assert counting.is_large(place / "t.csv")
+    assert certified(path, "labels").numbers["one_pass"]
+    # what one pass cannot do is done as before, also where that shows late
+    for given in (
+        {"truth": "zero", "score": "note", "positive": "1"},
+        {"truth": "age", "answer": "zero"},
+    ):
+        assert "one_pass" not in audit_answers(path, ledger=False, **given).numbers
+
+
+def test_a_second_look_pays(place, tmp_path, monkeypatch):
+    ledger = tmp_path / "ledger.json"
+    first = certified(place / "t.parquet", "labels", one_pass=True, ledger=ledger)
+    again = certified(place / "t.parquet", "labels", one_pass=True, ledger=ledger)
+    assert (first.numbers["turn"], again.numbers["turn"]) == (1, 1)
+    other = certified(place / "t.parquet", "against", one_pass=True, ledger=ledger)
+    assert other.numbers["turn"] == 2
+    assert other.certificate.delta == pytest.approx(0.05 * 6 / (np.pi * 2) ** 2)
+    whole = certified(place / "t.csv", "labels", one_pass=False, ledger=ledger)
+    assert whole.numbers["turn"] == 3
+
+
+def test_another_order_of_a_long_file_is_known_by_how_often_labels_occur(tmp_path, monkeypatch):
+    for module in (counting, sys.modules["surelearn.auditing.answers.read_once"]):
+        monkeypatch.setattr(module, "HEAD_ROWS", 100)
+    ledger, rng = tmp_path / "ledger.json", np.random.default_rng(0)
+    label = rng.choice(["a", "b", "c"], 20_000, p=[0.5, 0.3, 0.2])
+    table = pd.DataFrame({"label": label, "said": np.where(rng.random(20_000) < 0.1, "a", label)})
+    turns = []
+    for i, rows in enumerate((table, table.sample(frac=1.0, random_state=1), table[:19_999])):
+        rows.to_parquet(tmp_path / f"{i}.parquet")
+        found = audit_answers(
+            tmp_path / f"{i}.parquet", truth="label", answer="said", one_pass=True, ledger=ledger
+        )
+        turns.append(found.numbers["turn"])
+    assert turns[:2] == [1, 2]
+    # the first rows of the third are those of the first
+    assert turns[2] == 3
+
+
+def test_the_command_its_page_and_what_verifies_it(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.parquet").write_bytes((place / "t.parquet").read_bytes())
+    shell = CliRunner()
+    words = "certify t.parquet --truth label --answer said --slice topic --one-pass --out page"
+    result = shell.invoke(main, words.split())
+    assert result.exit_code == 0, result.output
+    assert "2,995 rows in one pass, truth label" in result.output
+    page = (tmp_path / "page" / "report.html").read_text()
+    for said in ("Read in one pass", "confusion matrix", "topic", "first 200,000 rows"):
+        assert said in page
+    found = verify_folder(tmp_path / "page", tmp_path / "t.parquet")
+    assert found, str(found)
+    assert "facts from model and rows" in found.checked
+    table = pd.read_parquet(tmp_path / "t.parquet")
+    table.assign(note=0.0).to_parquet(tmp_path / "other.parquet")  # of which nothing is counted
+    others = verify_folder(tmp_path / "page", tmp_path / "other.parquet").differences
+    assert f"other.parquet: {OTHER_ROWS}" in others
+    table.loc[100, "said"] = "c" if table.loc[100, "said"] != "c" else "a"
+    table.to_parquet(tmp_path / "t.parquet", row_group_size=700)
+    assert not verify_folder(tmp_path / "page", tmp_path / "t.parquet")
+    for goal, code in ((0.9, 0), (0.01, 1)):
+        checked = shell.invoke(main, [*words.split(), "--max-risk", str(goal), "--quiet"])
+        assert checked.exit_code == code, checked.output
+
+
+def test_an_edited_count_does_not_verify(place, tmp_path):
+    made = certified(place / "t.parquet", "against", one_pass=True).certificate
+    plain = json.loads(made.to_json())
+    for fact in ("risk.count", "baseline.better", "class[a].n"):
+        again = json.loads(json.dumps(plain))
+        again["facts"]["values"][fact] += 1
+        assert not Certificate.from_dict(again).verify(), fact
+
+
+GROWTH = """
+import resource, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq
+from surelearn.auditing.answers import Roles, read_counted
+
+def written(path, rows):
+    names = pa.array([f"class {i}" for i in range(10)])
+    writer = None
+    for start in range(0, rows, 500_000):
+        rng = np.random.default_rng(start)
+        codes = [rng.integers(0, 10, 500_000, dtype=np.int32) for _ in range(2)]
+        columns = [pa.DictionaryArray.from_arrays(one, names) for one in codes]
+        table = pa.table([*columns, rng.random(500_000).astype(np.float32)], ["label", "said", "grade"])
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    writer.close()
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+asked = (Roles(truth="label", answer="said"), Roles(grade="grade", loss_range=(0, 1)))
+peaks = []
+for rows in (2_000_000, 10_000_000):
+    path = f"{sys.argv[1]}/{rows}.parquet"
+    written(path, rows)
+    for roles in asked:
+        assert read_counted(path, roles).rows == rows
+    peaks.append(peak())
+print(peaks[1] - peaks[0])
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    """Eight million more rows, of 64 MB as codes and as many as numbers, in less than a quarter of
+    that.
+    """
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", GROWTH, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) < 32
