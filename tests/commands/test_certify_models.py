@@ -410,11 +410,11 @@ def test_rows_are_known_without_what_models_said_of_them(rows, shell):
     shell.run(f"{told('m.skops', 'state', '--positive sick --threshold 0.5')} --out o1")
     shell.run(f"{told('weak.skops', 'state', '--positive sick --threshold 0.5')} --out o2")
     assert certificate("o2").delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
-    roles, options = roles_and_options(
-        {"truth": "state", "positive": "sick", "threshold": 0.5}, answered=True
-    )
-    units, _ = ask_models("rows.csv", roles, options.positive, Models(read_model_file("m.skops")))
-    assert list(units.beside.columns) == [name for name in ROWS.columns if name != "state"]
+    for given in ({"positive": "sick", "threshold": 0.5}, {"positive": "sick"}, {}):
+        roles, options = roles_and_options({"truth": "state", **given}, answered=True)
+        models = Models(read_model_file("m.skops"), read_model_file("weak.skops"))
+        units, _ = ask_models("rows.csv", roles, options.positive, models)
+        assert list(units.beside.columns) == [name for name in ROWS.columns if name != "state"]
 
 
 def test_recorded_answers_and_a_model_share_the_rows(rows, shell):
