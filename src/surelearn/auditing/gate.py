@@ -27,6 +27,7 @@ from surelearn import stated
 from surelearn.auditing.claims import Certified, Withholding, certify_table
 from surelearn.auditing.dividing import DataSource, Divided, as_table, divide
 from surelearn.auditing.fitting import Candidates, FittedChoice, fit
+from surelearn.auditing.headline import headline_of
 from surelearn.auditing.independence import unlabelled_differ
 from surelearn.auditing.looks import (
     describe_look,
@@ -278,6 +279,8 @@ def tried(
     delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
     raised = raised_bound(recorded, book.at(known))
     asked = replace(options, delta=delta, loss_bound=options.loss_bound if raised is None else None)
+    if recorded.answer == "fail":  # and is not computed again
+        return recorded, delta, None
     try:
         with silence(), uncounted():
             certificate = make(asked, Withholding(raised=raised))
@@ -294,10 +297,12 @@ def at_most(max_risk: float | None) -> Callable[[Certificate], bool]:
     """
     if max_risk is None:
         return is_met
-    return lambda certificate: any(
-        isinstance(claim.value, float) and claim.value <= max_risk
-        for claim in certificate.together[:1]
-    )
+
+    def enough(certificate: Certificate) -> bool:
+        claim = headline_of(certificate)
+        return claim is not None and isinstance(claim.value, float) and claim.value <= max_risk
+
+    return enough
 
 
 def _measured(selection: Selection) -> float:

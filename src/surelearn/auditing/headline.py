@@ -133,6 +133,20 @@ class Headline:
         return f"{show(own, 'rate')} errors measured, {show(other, 'rate')} for {self.rival}"
 
 
+def headline_of(certificate: Certificate) -> Claim | None:
+    """The claim that a goal is about: the mean cost where one is stated, else errors; the interval of
+    numbers; the mean of grades or losses. None where just that is not claimed, whatever else is.
+    """
+    options = certificate.facts.options
+    task = options.get("task")
+    quantity = {"regression": "error_quantile", "losses": "mean_loss"}.get(str(task), "risk")
+    if task == "losses" and options.get("better") == "higher":
+        quantity = "mean_grade"
+    if quantity == "risk" and options.get("cost") is not None and options.get("by_cost", True):
+        quantity = "mean_cost"
+    return next((c for c in certificate.together if c.quantity == quantity), None)
+
+
 def number(claim: Claim) -> float:
     """A claim's bound, the upper one of an interval."""
     return claim.value[1] if isinstance(claim.value, tuple) else claim.value

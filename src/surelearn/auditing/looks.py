@@ -90,12 +90,13 @@ def describe_look(
     target: str = "",
     kind: str = "audit",
     more: Iterable[str] = (),
+    asked_of_rows: Iterable[str] = (),
 ) -> Look:
     """An audit of these models, each with the certify rows as it reads them, as the ledger will
     know it.
 
     ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone
-    later is not charged.
+    later is not charged. ``asked_of_rows``: what else decides on a claim, such as weights.
     """
     counted = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
     if (
@@ -107,6 +108,7 @@ def describe_look(
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
     # they decide on units and on the majority
     beside += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]
+    beside += asked_of_rows
     hashes = [fingerprint_model(model) for model, _ in models]
     # a function cannot be recognized, so every look is a new one
     if UNHASHED in (*hashes, *beside):

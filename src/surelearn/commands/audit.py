@@ -501,7 +501,9 @@ def check_risk(
     if max_risk is None and at_least is None:
         return 0
     goal = f"a risk of at most {max_risk:g}" if at_least is None else f"at least {at_least:g}"
-    headline = next((claim for claim in result.certificate.together), None)
+    from surelearn.auditing.headline import headline_of
+
+    headline = headline_of(result.certificate)
     if result.verdict.kind in ("do not ship", "no verdict"):
         failed = f"the verdict is {result.verdict.kind!r}"
     elif result.numbers["options"]["population"] is None and any(

@@ -43,7 +43,7 @@ class LiveAnswers:
         if "walk.threshold" in self.certificate.facts:
             roles = replace(roles, threshold=float(self.certificate.facts["walk.threshold"]))
         known = options.get("classes")
-        self.units = read_units(self.source, roles, options.get("positive"), known)
+        self.units = read_units(self.source, roles, options.get("positive"), known, live=True)
         self.target = self.units.target
 
     def close(self) -> None:

@@ -45,6 +45,8 @@ RATIOS = (0.03, 0.1, 0.2, 0.3)  # c
 LEAST_EXCESS, LEAST_ERRORS = 0.05, 5.0
 # where independence predicts more, the local dimension is too uncertain to be held against the rows
 MOST_EXPECTED = 0.5
+# of texts that repeat: words in each, how many there are, rows per text, the share that may repeat
+FEWEST_WORDS, FEWEST_TEXTS, MOST_PER_TEXT, MOST_REPEATED = 3, 20, 20, 0.05
 FEWEST_NUMBERS, FEWEST_ROWS = 3, 100
 MOST_STUDIED, MOST_COMPARED = 2_000, 20_000
 
@@ -141,8 +143,27 @@ def search_frame(frame: pd.DataFrame, groups: Values | None = None) -> Search:
         return search
     read = pd.DataFrame({name: values for name, (_, values) in typed.items()}, index=frame.index)
     named = [f for name, kind in kinds.items() for f in _about_column(name, kind, read)]
-    said = "columns that name groups by their name or by equal counts", "dates"
+    named += [f for name in frame.columns for f in _about_texts(str(name), frame[name].to_numpy())]
+    said = "columns that name groups by their name or by equal counts", "repeated texts", "dates"
     return Search((*search.found, *named), (*search.looked_for, *said), search.not_looked_for)
+
+
+def _about_texts(name: str, values: Values) -> list[Finding]:
+    """A column of texts, such as prompts, that several rows have: their answers belong together."""
+    words = [str(v) for v in values.tolist() if v is not None] if values.dtype.kind == "O" else []
+    distinct = len(set(words))
+    of_words = sum(len(word.split()) for word in words) >= FEWEST_WORDS * max(1, len(words))
+    if not of_words or distinct < FEWEST_TEXTS or len(words) > MOST_PER_TEXT * distinct:
+        return []
+    repeated = len(words) - distinct
+    if repeated <= MOST_REPEATED * len(words):
+        return []
+    text = (
+        f"Column {shown(name)} holds {distinct:,} texts in {len(words):,} rows: rows with the same"
+        " text seem to belong together."
+    )
+    numbers = {"column": name, "option": "--group", "values": distinct}
+    return [Finding(code="SL118", text=text, severity="serious", numbers=numbers)]
 
 
 def search_rows(X: Any, groups: Values | None = None) -> Search:

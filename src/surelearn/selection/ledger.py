@@ -29,7 +29,7 @@ import numpy as np
 
 from surelearn import files
 from surelearn.documents import check_format, checked, read_json, reading
-from surelearn.selection.sketch import Sketch
+from surelearn.selection.sketch import Sketch, Smallest
 from surelearn.selection.split import Hashes
 
 FORMAT = "surelearn-ledger"
@@ -87,10 +87,13 @@ class Known:
     target: str = ""
     columns: tuple[str, ...] = ()
     counts: str = ""
+    parts: tuple[Smallest, ...] = ()
 
     def shares(self, other: Known) -> bool:
         """Whether two tables are partly the same data, with the same target."""
         if self.counts and self.counts == other.counts:
+            return True
+        if any(one.shares(part) for one in self.parts for part in other.parts):
             return True
         if self.sketch is not None and other.sketch is not None:
             swapped = (
@@ -306,11 +309,11 @@ def _now() -> str:
 def _identical(one: Known, other: Known) -> bool:
     if one.sketch is None or other.sketch is None:
         return one is other
-    return (one.target, one.columns, one.counts) == (
-        other.target,
-        other.columns,
-        other.counts,
-    ) and one.sketch.to_dict() == other.sketch.to_dict()
+    said = [
+        (known.target, known.columns, known.counts, [part.to_dict() for part in known.parts])
+        for known in (one, other)
+    ]
+    return said[0] == said[1] and one.sketch.to_dict() == other.sketch.to_dict()
 
 
 def _read(path: Path) -> _Book:
@@ -342,7 +345,8 @@ def _read_known(plain: dict[str, Any]) -> Known:
     if "sketch" in plain:
         names = {"target": str(plain["target"]), "columns": tuple(map(str, plain["columns"]))}
         names["counts"] = str(plain.get("counts", ""))
-        return Known(Sketch.from_dict(plain["sketch"]), **names)
+        parts = tuple(Smallest.from_dict(part) for part in plain.get("parts", ()))
+        return Known(Sketch.from_dict(plain["sketch"]), parts=parts, **names)
     return Known(rows=_unpack(plain["rows"]), targets=str(plain["targets"]))
 
 
@@ -376,6 +380,7 @@ def _write_known(known: Known) -> dict[str, Any]:
             "target": known.target,
             "columns": list(known.columns),
             "sketch": known.sketch.to_dict(),
+            **({"parts": [part.to_dict() for part in known.parts]} if known.parts else {}),
             **({"counts": known.counts} if known.counts else {}),
         }
     return {

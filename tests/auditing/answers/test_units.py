@@ -100,12 +100,13 @@ def test_of_several_guesses_the_first_counts_and_top_k_beside_it():
 
 
 def test_sets_of_labels_are_right_as_a_whole_and_label_by_label():
-    truth = ["x;y", "x", "", None] * 15
-    said = ["y; x", "x;y", "", ""] * 15
+    truth = ["x;y", "x", ";", "x", None] * 15
+    said = ["y; x", "x;y", ";", None, None] * 15
     audit = audited(pd.DataFrame({"t": truth, "a": said}), truth="t", answer="a", separator=";")
-    assert audit.certificate["mean_grade"].inputs["successes"] == 45
+    assert audit.certificate["mean_grade"].inputs["successes"] == 30
+    assert audit.certificate["mean_grade"].inputs["n"] == 60
     wrong = {c.label[:3]: c.inputs["errors"] for c in audit.certificate.together if c.family}
-    assert wrong == {"x w": 0, "y w": 15}
+    assert wrong == {"x w": 15, "y w": 15}
 
 
 def test_duels_count_a_tie_half_and_a_missing_winner_as_lost():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from surelearn.auditing.answers.one_pass import audit_counted, counted_if
 from surelearn.auditing.answers.operating import answering, check_required, divide_units
@@ -23,7 +25,7 @@ from surelearn.certificate import Certificate
 from surelearn.certification import certify
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
-from surelearn.fingerprint import fixed_models
+from surelearn.fingerprint import fingerprint_rows, fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
@@ -40,6 +42,10 @@ ASKED = (
 OF_MODELS = ("probabilities", "labels", "answered_by", "rival_by")
 _DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·q) say"
 _COINS = "rows like these, each labeled by its own coin"
+OF_CLASSES = ("class_error", "sensitivity", "specificity")
+# what a row without a majority does not count against, if it is called negative
+OF_TIES = ("specificity", "f1", "auc", "selection_difference",
+           "sensitivity_difference")  # fmt: skip
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
 
 
@@ -99,6 +105,12 @@ def roles_and_options(given: Mapping[str, Any], *, answered: bool = False) -> tu
     if roles.score is not None and options.positive is None:
         raise OptionError(
             lambda s, p: f"{s} needs {p}, the class whose score it is", "score", "positive"
+        )
+    if options.cost is not None and len(roles.truth) > 1:
+        raise OptionError(
+            lambda c, t: f"{c} does not go with several {t}: what a tie costs is not known",
+            "cost",
+            "truth",
         )
     check_required(roles, options)
     return roles, replace(options, slices=roles.slices)
@@ -162,6 +174,9 @@ def audit_units(
 def look_at(units: Units, roles: Roles, options: Options, **more: Any) -> Look:
     """The look that certifying these units is, as ledgers know it."""
     asked = (repr(sorted(roles.to_dict().items())), *more.pop("more", ()))
+    columns = [units.weights, units.baseline_grades, *(one.values for one in units.further)]
+    stated = [repr((roles.loss_range, roles.weight_bound, roles.coin))]
+    stated += [fingerprint_rows((), np.asarray(one)) for one in columns if one is not None]
     look = describe_look(
         [(units.model, units.X)],
         units.rival,
@@ -171,6 +186,7 @@ def look_at(units: Units, roles: Roles, options: Options, **more: Any) -> Look:
         name=units.name,
         target=units.target,
         more=asked,
+        asked_of_rows=stated,
         **more,
     )
     if units.bounds is not None and units.task == "losses" and roles.grade is not None:
@@ -211,6 +227,11 @@ def certify_units(
             for claim in made.claims
         ]
         made = replace(made, claims=tuple(claims))
+    if len(roles.truth) > 1:
+        made = _less_of(made, OF_TIES, "raters may tie, and a tie is neither class")
+    if units.weights is not None and units.groups is not None:
+        why = "a group's labeled rows of a class are no sample of its rows of that class"
+        made = _less_of(made, OF_CLASSES, why)
     if units.drawn and NO_LABEL in units.unseen:
         made = _less_of_unlabeled(made)
     names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
@@ -222,16 +243,23 @@ def certify_units(
     return of_page(made, None, withheld, names)
 
 
-def _less_of_unlabeled(made: Certificate) -> Certificate:
-    """Only the claims for which a drawn row without a label counts as the worst that it can be."""
-    kept = [claim for claim in made.claims if claim.quantity in ("risk", "slice_risk", "precision")]
-    why = "some rows that were drawn have no label, and what they are is not known"
+def _less_of(made: Certificate, without: Collection[str], why: str) -> Certificate:
+    """The certificate without the claims about some quantities."""
     absent = [
         Lacking(claim.quantity, f"{claim.label}: {why}", claim.theorem)
         for claim in made.claims
-        if claim not in kept
+        if claim.quantity in without
     ]
-    return replace(made, claims=tuple(kept), lacking=(*made.lacking, *absent))
+    kept = tuple(claim for claim in made.claims if claim.quantity not in without)
+    return replace(made, claims=kept, lacking=(*made.lacking, *absent))
+
+
+def _less_of_unlabeled(made: Certificate) -> Certificate:
+    """Only the claims for which a drawn row without a label counts as the worst that it can be."""
+    kept = ("risk", "slice_risk", "precision", "mean_grade", "slice_grade", "label_error")
+    others = {claim.quantity for claim in made.claims} - {*kept}
+    why = "some rows that were drawn have no label, and what they are is not known"
+    return _less_of(made, others, why)
 
 
 def asked_of_answers(task: Kind, roles: Roles, options: Options) -> dict[str, Any]:

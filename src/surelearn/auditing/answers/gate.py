@@ -20,6 +20,7 @@ from surelearn.auditing.gate import (
     tried,
     with_try,
 )
+from surelearn.auditing.headline import headline_of
 from surelearn.auditing.independence import UNLABELLED
 from surelearn.auditing.operating import is_met
 from surelearn.auditing.options import OptionError, Options
@@ -132,7 +133,7 @@ def _try_units(
         return certify_units(units, roles, asked, withheld, rungs=rungs)
 
     def enough(certificate: Certificate) -> bool:
-        claim = next(iter(certificate.together), None)
+        claim = headline_of(certificate)
         if max_risk is None and at_least is None:
             return is_met(certificate)
         if claim is None or not isinstance(claim.value, float):

@@ -26,6 +26,7 @@ from surelearn.auditing.answers.units import (
     PASSED,
     _named,
     _words,
+    parts_of,
 )
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
@@ -203,6 +204,7 @@ class _Counter:
             hashes[0],
             tuple(hashes[1:]),
             counts,
+            parts_of(beside),
         )
 
     def _notice(self, code: str, text: str, **numbers: Any) -> None:
@@ -228,7 +230,9 @@ class _Counter:
             said.append(words[roles.against][cell[2]] if roles.against else "")
             for name, word in zip((answer, roles.against), said, strict=True):
                 silent[str(name)] += n * (word is None)
-            cells[CountedRow(label, *(NO_ANSWER if word is None else word for word in said))] += n
+            # the other's missing answer counts as right, so that it does not speak for ours
+            ours, other = NO_ANSWER if said[0] is None else said[0], said[1]
+            cells[CountedRow(label, ours, label if other is None else other)] += n
         rows = sum(cells.values())
         if not rows:
             raise DataError(
@@ -241,8 +245,8 @@ class _Counter:
             if n:
                 self._notice(
                     "SL120",
-                    f"{n:,} of {rows:,} rows have no answer in column {shown(name)}: each counts"
-                    " as wrong.",
+                    f"{n:,} of {rows:,} rows have no answer in column {shown(name)}: each counts as"
+                    f" {'wrong' if name == answer else 'right'}.",
                     rows=n,
                     column=name,
                 )

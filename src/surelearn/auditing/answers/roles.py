@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
@@ -80,6 +81,18 @@ class Roles:
             raise OptionError(
                 lambda n: f"{n} must be 'classification' or 'regression', not {self.task!r}", "task"
             )
+        for name in (
+            "truth",
+            "answer",
+            "separator",
+            "score",
+            "passed",
+            "grade",
+            "winner",
+            "against",
+        ):
+            if "" in (getattr(self, name), *(getattr(self, name) or ())):
+                raise OptionError(lambda n: f"{n} must not be empty", name)
         self._check_kind()
         self._check_together()
 
@@ -144,6 +157,18 @@ class Roles:
         for name, there, other in goes:
             if getattr(self, name) is not None and not there:
                 raise OptionError(lambda n, o: f"{n} goes with {o}", name, other)
+        if self.loss_range is not None and len(self.loss_range) != 2:
+            raise OptionError(
+                lambda n: f"{n} must be two numbers, the lower one first", "loss_range"
+            )
+        if self.weight is not None and self.group is not None and not self.coin:
+            raise OptionError(
+                lambda w, g, c: (
+                    f"{w} does not go with {g}: rows that are drawn one by one are no draws of groups"
+                    f" (with {c} they are)"
+                ),
+                "weight", "group", "coin",
+            )  # fmt: skip
         if self.coin and self.weight is None:
             raise OptionError(lambda c, w: f"{c} goes with {w}", "coin", "weight")
         needs = (("winner", "ours"), ("weight", "weight_bound"), ("grade", "loss_range"))
@@ -157,7 +182,7 @@ class Roles:
                 raise OptionError(lambda n, o, w=why[other]: f"{n} needs {o}, {w}", name, other)
         for name in ("threshold", "weight_bound"):
             value = getattr(self, name)
-            if value is not None and not is_number(value):
+            if value is not None and not (is_number(value) and math.isfinite(value)):
                 raise OptionError(lambda n, v=value: f"{n} must be a number, not {v!r:.60}", name)
         if self.winner is not None and self.against is not None:
             raise OptionError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from surelearn.monitoring import Reference, drift
 from surelearn.monitoring.reference import FEWEST_ROWS, KINDS
 from surelearn.plain import printable
 from surelearn.selection.ledger import Known
-from surelearn.selection.sketch import sketch
+from surelearn.selection.sketch import Smallest, sketch
 from surelearn.slicing import Cuts, cut, cut_at
 from surelearn.subject import Task
 from surelearn.subject.recorded import (
@@ -51,7 +52,6 @@ FAILED = {"false", "0", "no", "n", "fail", "failed", "error", "failure", "incorr
 Kind: TypeAlias = Task | Literal["losses"]
 FEW_NUMBERS = 20  # values of a column of whole numbers that are taken for categories
 LONGEST_NAME = 40
-LONG_TEXT = 10  # letters, on average, of a column that tells rows by itself
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,6 +128,7 @@ def read_units(
     labels: Sequence[str] | None = None,
     *,
     walked: bool = False,
+    live: bool = False,
 ) -> Units:
     """Read a file, or a frame, of answers.
 
@@ -137,6 +138,7 @@ def read_units(
     roles : what its columns are
     positive : the class that matters, whose score it is where there is one
     labels : those that the truth can have, where they are known; by default those of the file
+    live : whether they are live answers, of which any may be missing or all be wrong
     walked : whether the threshold of scores is chosen later, so that none need be stated
 
     Raises
@@ -154,7 +156,7 @@ def read_units(
     if source is None:
         raise DataError("name the file of answers: there is no built-in one.")
     raw = load(source, header=roles.header)
-    return units_of(raw, roles, positive, labels, walked=walked)
+    return units_of(raw, roles, positive, labels, walked=walked, live=live)
 
 
 def units_of(
@@ -164,10 +166,11 @@ def units_of(
     labels: Sequence[str] | None = None,
     *,
     walked: bool = False,
+    live: bool = False,
 ) -> Units:
     """As `read_units`, of a table that was read."""
     labels = labels or roles.labels or None
-    reader = _Reader(raw, _named(raw, roles), labels, walked=walked)
+    reader = _Reader(raw, _named(raw, roles), labels, walked=walked, live=live)
     kind = reader.roles.kind
     if kind in ("answers", "scores"):
         units = reader.of_truth(None if positive is None else str(positive))
@@ -207,10 +210,16 @@ class _Reader:
     """One table, and what its columns are."""
 
     def __init__(
-        self, raw: Raw, roles: Roles, labels: Sequence[str] | None = None, *, walked: bool = False
+        self,
+        raw: Raw,
+        roles: Roles,
+        labels: Sequence[str] | None = None,
+        *,
+        walked: bool = False,
+        live: bool = False,
     ) -> None:
         self.raw, self.roles, self.frame, self.labels = raw, roles, raw.frame, labels
-        self.walked = walked
+        self.walked, self.live = walked, live
         self.findings: list[Finding] = []
         self.compared = False
 
@@ -219,8 +228,6 @@ class _Reader:
     def of_truth(self, positive: str | None) -> Units:
         roles = self.roles
         truths = [self.frame[name].to_numpy() for name in roles.truth]
-        if roles.separator is not None:
-            return self._of_sets(roles.separator)
         labeled = ~np.all([pd.isna(values) for values in truths], axis=0)
         if not labeled.any():
             raise DataError(
@@ -228,6 +235,8 @@ class _Reader:
                 " --truth."
             )
         self._keep_labeled(labeled)
+        if roles.separator is not None:
+            return self._of_sets(roles.separator)
         truths = [self.frame[name].to_numpy() for name in roles.truth]
         if self._task(truths, positive) == "regression":
             return self._of_numbers(truths[0])
@@ -246,7 +255,7 @@ class _Reader:
         elif self.roles.weight is not None:
             text = f"{lost:,} of {labeled.size:,} rows that were drawn have no label: each counts as wrong."
         else:
-            text = f"{lost:,} of {labeled.size:,} rows have no label and were left out."
+            text = f"{lost:,} of {labeled.size:,} rows have no label (empty, NA, None, …) and were left out."
             self._compare_unlabeled(labeled)
             self.frame = self.frame.loc[labeled].reset_index(drop=True)
         self._notice("SL110", text, rows=lost)
@@ -257,7 +266,7 @@ class _Reader:
         Numbers are cut at deciles of all rows together, which treat both kinds alike.
         """
         few = min(int(labeled.sum()), int((~labeled).sum())) < FEWEST_ROWS
-        if few or self.roles.group is not None or self.labels is not None:
+        if few or self.roles.group is not None or self.live:
             return
         columns = self.frame.drop(columns=list(self.roles.truth))
         typed = {str(name): describe(str(name), columns[name].to_numpy()) for name in columns}
@@ -316,8 +325,9 @@ class _Reader:
             {label for rater in truths for label in rater.tolist() if label is not None}
         )
         rest = f"not {positive}"
-        columns = [*roles.answer, *([roles.against] if roles.against else [])]
-        said = {name: self._said(name) for name in columns}
+        said = {name: self._said(name) for name in roles.answer}
+        if roles.against:  # what is missing there must not speak for ours
+            said[roles.against] = self._said(roles.against, instead=y)
         if self.labels is None:
             self._check_labels(said, labels, positive)
         score = None if roles.score is None else self._scores(roles.score)
@@ -359,18 +369,21 @@ class _Reader:
             units, classes=tuple(labels), unseen=unseen, probable=probable, further=further
         )
 
-    def _said(self, name: str) -> AnyArray:
-        """Answers as words; a missing one is no label."""
+    def _said(self, name: str, instead: AnyArray | None = None) -> AnyArray:
+        """Answers as words; a missing one is no label, or what stands ``instead``."""
         found = _words(self.raw.name, name, self.frame[name].to_numpy())
         missing = np.array([value is None for value in found])
         if lost := int(missing.sum()):
-            self._notice(
-                "SL120",
-                f"{lost:,} of {len(found):,} rows have no answer in column {shown(name)}: each counts as wrong.",
-                rows=lost,
-                column=name,
-            )
-        return np.where(missing, NO_ANSWER, found).astype(object)
+            self._no_answer(name, lost, len(found), "wrong" if instead is None else "right")
+        return np.where(missing, NO_ANSWER if instead is None else instead, found).astype(object)
+
+    def _no_answer(self, name: str, lost: int, rows: int, how: str = "wrong") -> None:
+        self._notice(
+            "SL120",
+            f"{lost:,} of {rows:,} rows have no answer in column {shown(name)}: each counts as {how}.",
+            rows=lost,
+            column=name,
+        )
 
     def _check_labels(
         self, said: dict[str, AnyArray], labels: list[str], positive: str | None
@@ -510,12 +523,17 @@ class _Reader:
                 f"{self.raw.name}, column {shown(self.roles.truth[0])} has {len(labels):,} labels"
                 f" between {separator!r}: more than {MOST_VALUES}; is the separator right?"
             )
-        right = np.array([one == other for one, other in zip(*sets, strict=True)])
+        unlabeled = np.array([cell is None for cell in truth.tolist()])  # of draws alone
+        silent = np.array([cell is None for cell in answer.tolist()])
+        if lost := int(silent.sum()):
+            self._no_answer(self.roles.answer[0], lost, len(answer))
+        same = np.array([one == other for one, other in zip(*sets, strict=True)])
+        right = same & ~silent & ~unlabeled
         further = []
         for label in labels:
             differ = np.array([(label in t) != (label in a) for t, a in zip(*sets, strict=True)])
             what = FurtherRate("label_error", f"{_short(label)} wrongly given or left out")
-            further.append(Happened(what, differ))
+            further.append(Happened(what, differ | unlabeled))
         X = pd.DataFrame({self.roles.answer[0]: answer}, index=self.frame.index, dtype=object)
         X[self.roles.answer[0]] = X[self.roles.answer[0]].where(X[self.roles.answer[0]].notna(), "")
         model = RecordedAnswers(self.roles.answer[0], None, content_of(X[self.roles.answer[0]]))
@@ -524,12 +542,14 @@ class _Reader:
             other = _words(
                 self.raw.name, self.roles.against, self.frame[self.roles.against].to_numpy()
             )
+            # what is missing there must not speak for ours
             baseline = np.array(
                 [
-                    t == _labels_in(a, separator)
+                    a is None or t == _labels_in(a, separator)
                     for t, a in zip(sets[0], other.tolist(), strict=True)
                 ]
             )
+            baseline = baseline & ~unlabeled | np.array([a is None for a in other.tolist()])
         units = self._made("losses", X, right, model, None)
         return replace(
             units,
@@ -576,7 +596,7 @@ class _Reader:
         """
         values = self.frame[name].to_numpy()
         missing = pd.isna(values)
-        if missing.all():
+        if missing.all() and not self.live:
             raise DataError(f"{self.raw.name}, column {shown(name)} has no values: name another.")
         lost = int(missing.sum())
         if lost and self.roles.coin:
@@ -619,7 +639,7 @@ class _Reader:
         """1 where ours won, 1/2 for a tie, 0 otherwise."""
         words, ours = _words(self.raw.name, name, values), str(self.roles.ours)
         found = Counter(words[~missing].tolist())
-        if ours not in found:
+        if ours not in found and not self.live:
             near = difflib.get_close_matches(ours, list(found), n=1, cutoff=0.6)
             hint = (
                 f"Did you mean {shown(near[0])}?" if near else f"It has {listed(list(found), 6)}."
@@ -657,7 +677,7 @@ class _Reader:
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
         names = [name for name in self.frame.columns if name not in taken]
         beside = self.frame[names]
-        contents = _telling(beside) or [np.asarray(y)]
+        contents = [beside[name].to_numpy() for name in names] or [np.asarray(y)]
         hashes = {
             n: hashlib.sha256(n.encode(errors="surrogatepass")).hexdigest()[:12]
             for n in (named, *names)
@@ -665,10 +685,10 @@ class _Reader:
         told = np.asarray(y) if roles.truth else np.zeros(len(y), dtype=int)
         known = Known(
             sketch(hash_contents(contents), told),
-            np.empty(0, dtype=np.uint64),
-            fingerprint_rows(np.sort(told.astype(str)), told[:0]) if roles.truth else "",
-            hashes[named],
-            tuple(hashes[name] for name in names),
+            parts=parts_of(beside),
+            targets=fingerprint_rows(np.sort(told.astype(str)), told[:0]) if roles.truth else "",
+            target=hashes[named],
+            columns=tuple(hashes[name] for name in names),
         )
         return Units(
             name=self.raw.name,
@@ -699,7 +719,7 @@ class _Reader:
                 f"{self.raw.name}, --group column {shown(name)} has {lost:,} missing values: fill them"
                 " or remove the rows."
             )
-        if len(pd.unique(groups)) < 2:
+        if len(pd.unique(groups)) < 2 and not self.live:
             raise DataError(
                 f"{self.raw.name}, --group column {shown(name)} has one value: choose another."
             )
@@ -829,6 +849,11 @@ def _words(table: str, name: str, values: Values) -> AnyArray:
         ]
     else:
         words = [None if lost else str(v) for v, lost in zip(values.tolist(), missing, strict=True)]
+    if taken := sorted({NO_ANSWER, NO_LABEL, NO_MAJORITY} & {*words}, key=str):
+        raise DataError(
+            f"{table}, column {shown(name)} holds {shown(taken[0])}, which here means what is missing:"
+            " write it otherwise."
+        )
     made = np.empty(len(words), dtype=object)
     made[:] = words
     return made
@@ -844,19 +869,29 @@ def _labels_in(cell: str | None, separator: str) -> frozenset[str]:
     return frozenset(word.strip() for word in (cell or "").split(separator) if word.strip())
 
 
-def _telling(beside: pd.DataFrame) -> list[Values]:
-    """The columns that tell which rows these are: texts that are mostly distinct, such as prompts;
-    without one all columns, though other systems' files may have others.
+def parts_of(beside: pd.DataFrame) -> tuple[Smallest, ...]:
+    """Sketches of the columns that tell by themselves which rows these are, such as prompts and
+    identifiers: mostly distinct words or whole numbers, but no enumeration, which any file may have.
+
+    One for each, since a file of another system has other columns beside them.
     """
-    columns = {name: beside[name].to_numpy() for name in beside.columns}
-    texts = [
-        values
-        for values in columns.values()
-        if values.dtype.kind == "O"
-        and 2 * len(set(words := [str(v) for v in values.tolist() if v is not None])) > len(values)
-        and sum(map(len, words)) >= LONG_TEXT * len(values)
-    ]
-    return texts or list(columns.values())
+    found = []
+    for name in beside.columns:
+        values = beside[name].to_numpy()
+        if values.dtype.kind not in "Oiu":
+            continue
+        words = [" ".join(str(v).split()).casefold() for v in values.tolist() if v is not None]
+        if 2 * len(set(words)) > len(values) and not _enumerates(set(words)):
+            found.append(Smallest.of(hash_contents([np.array(words, dtype=object)])))
+    return tuple(found)
+
+
+def _enumerates(words: set[str]) -> bool:
+    """Whether distinct words differ by a number only, and the numbers leave few gaps."""
+    if len({re.sub(r"\d+", "#", word) for word in words}) > 1:
+        return False
+    numbers = [int(found[-1]) for word in words if (found := re.findall(r"\d{1,18}", word))]
+    return bool(numbers) and max(numbers) - min(numbers) < 2 * len(words)
 
 
 def _short(name: str) -> str:

@@ -212,6 +212,8 @@ def _plan_of(
     goal = math.ceil(1000 * (expected + bound) / 2) / 1000
     if bound < LOOSE * measured or bound - measured < POINTS or not expected < goal < bound:
         return None
+    if "n" not in inputs and "m" not in inputs:  # it was not counted, but bet on weighted rows
+        return None
     held = page.certificate.facts["rows"]
     told = float(f"{page.certificate.delta:.4g}")
     delta = {} if told == 0.05 else {"delta": told}
