@@ -9,26 +9,27 @@ from dataclasses import replace
 from inspect import signature
 from math import isclose
 from pathlib import Path
+from typing import Any
 
 from surelearn import files
-from surelearn.auditing.answers.flow import asked_of_answers
+from surelearn.auditing.answers.flow import asked_of_answers, certify_units
 from surelearn.auditing.answers.models import Models, ask_models
 from surelearn.auditing.answers.one_pass import verify_counted
 from surelearn.auditing.answers.operating import answering, divide_units
 from surelearn.auditing.answers.read_once import read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
-from surelearn.auditing.claims import asked_of, of_second_model
+from surelearn.auditing.claims import Withholding, asked_of, of_second_model
 from surelearn.auditing.dividing import DataSource
 from surelearn.auditing.looks import kept_losses
 from surelearn.auditing.options import Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
-from surelearn.certification import certify
+from surelearn.certification import certify, uncounted
 from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.measurement import LossBoundError, Measurement
-from surelearn.operating import Requirement
+from surelearn.operating import Requirement, Rungs
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
 from surelearn.plain import freeze
@@ -252,6 +253,42 @@ def _check_answers(
         return
     found = certificate.verify(units.model, units.X, units.truth, **units.columns)
     _add(found, units.name, checked, unchecked, differences)
+    if certificate.together:  # else rows contradict what claims rest on
+        checked.append("claims from the answers, made again")
+        differences += [f"{units.name}: {line}" for line in _not_made(certificate, units, roles)]
+    unchecked.append("the words of the page: verdict, sections")
+
+
+def _not_made(certificate: Certificate, units: Units, roles: Roles) -> Iterator[str]:
+    """In what a certificate's claims are others than those that are made of the answers today."""
+    options = certificate.facts.options
+    names = ("positive", "cost", "loss_bound", "largest_group", "require")
+    given: dict[str, Any] = {name: options.get(name) for name in names}
+    given |= {name: options[name] for name in ("alpha",) if name in options}
+    if options.get("task") == "regression":
+        given["loss"] = options["loss"]
+    rungs = None
+    if "thresholds" in options:
+        rungs = Rungs(tuple(options["thresholds"]), None, 0.0, 0)
+    asked = Options(**given, delta=certificate.delta)
+    try:
+        with uncounted():
+            again = certify_units(units, roles, asked, Withholding(), rungs=rungs)
+    except ValueError as error:
+        yield f"no certificate is made of these answers: {error}"
+        return
+
+    def said(made: Certificate) -> list[tuple[object, ...]]:
+        return [
+            (c.quantity, c.label, c.relation, c.theorem, round(c.delta, 12), c.covers.population)
+            for c in made.claims
+        ]
+
+    now, then = said(again), said(certificate)
+    yield from (
+        f"its claim {one[1]!r} is not made of these answers" for one in then if one not in now
+    )
+    yield from (f"its claim {one[1]!r} is missing" for one in now if one not in then)
 
 
 def _as_named(roles: Roles, models: Models) -> Models:
