@@ -77,8 +77,12 @@ def test_a_try_that_failed_is_not_computed_again(tmp_path, monkeypatch):
     table = evals(np.random.default_rng(4))
     asked = {"passed": "passed", "at_least": 0.99, "ledger": tmp_path / "l"}
     assert not gate_answers(table, **asked)
-    monkeypatch.setattr("surelearn.auditing.answers.gate.certify_units", None)
+    asked_again = []
+    monkeypatch.setattr(
+        "surelearn.auditing.answers.gate.certify_units", lambda *_, **__: asked_again.append(1)
+    )
     again = gate_answers(table, **asked)
+    assert not asked_again
     assert (again.passed, again.repeated, again.number) == (False, True, 1)
 
 
