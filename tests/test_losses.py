@@ -259,6 +259,8 @@ SPELLED = {
     "optim/dp_module": ({"cross_entropy", "softmax"}, f"{TORCH}; {PROBABILITIES}"),
     "papers/criteria_tables_families": ({"1 / (1 + exp)"}, PROBABILITIES),
     "papers/kernel_gaussian_or_laplace": ({"hinge"}, A_SHARE),
+    "persistence/model_files/foreign_boosters": ({"softmax"}, PROBABILITIES),
+    "persistence/model_files/model_file": ({"expit", "softmax"}, PROBABILITIES),
     "robust/adversarial": ({"cross_entropy"}, TORCH),
     "selection/combined": ({"softmax"}, PROBABILITIES),
     "subject/agreement": ({"softmax by hand"}, PROBABILITIES),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from surelearn.documents import parse_json, reading
 from surelearn.persistence.catboost_cbm import check_cbm
@@ -256,8 +257,7 @@ def _of_objective(
             return Answered((found > 0.5).astype(int), usable(two.astype(float), classes))
         best = found.argmax(axis=1)
         if scores:
-            grown = np.exp(found - found.max(axis=1, keepdims=True))
-            found = grown / grown.sum(axis=1, keepdims=True)
+            found = softmax(found, axis=1)
         return Answered(best, None if normalized else usable(found.astype(float), classes))
 
     return ModelFile(

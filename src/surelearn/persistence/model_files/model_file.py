@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit, softmax
 
 from surelearn.fingerprint import fingerprint_model
 from surelearn.persistence.model_files.columns import NumberColumns, Reads, by_names
@@ -209,19 +210,9 @@ def of_outputs(found: Array, *, single: str = "logit") -> Answered:
                 "it has one output, between 0 and 1 in every row, and does not say whether that is a"
                 " probability or a logit: let it give one output per class"
             )
-        p = found[:, 0] if single == "probability" else _logistic(found[:, 0])
+        p = found[:, 0] if single == "probability" else expit(found[:, 0])
         above = found[:, 0] > (0.5 if single == "probability" else 0.0)
         return Answered(above.astype(int), usable(np.column_stack([1 - p, p]), 2))
     best = found.argmax(axis=1)
     given = usable(found, found.shape[1])
-    return Answered(best, given if given is not None else _softmax(found))
-
-
-def _logistic(z: Array) -> Array:
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1 / (1 + small), small / (1 + small))
-
-
-def _softmax(z: Array) -> Array:
-    grown = np.exp(z - z.max(axis=1, keepdims=True))
-    return grown / grown.sum(axis=1, keepdims=True)
+    return Answered(best, given if given is not None else softmax(found, axis=1))
