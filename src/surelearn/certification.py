@@ -333,7 +333,10 @@ def certify(
     )
     if what.weight_bound is not None and not what.proportional:
         _check_mean_weight(values, what.weight_bound)
-    hashes, looks = _identity(model, X, y, baseline, taken, (groups, baseline_losses, weights))
+    walk = f" {what.require} {what.thresholds}" if what.require else ""
+    hashes, looks = _identity(
+        model, X, y, baseline, taken, (groups, baseline_losses, weights), walk
+    )
     facts = Facts(
         subject=describe(model) if model is not None else f"{what.loss} per unit",
         setting=_setting(values, what, known=model is not None) + looks,
@@ -593,6 +596,7 @@ def _identity(
     baseline: Model,
     losses: AnyArray | None,
     columns: tuple[Any, ...],
+    walk: str = "",
 ) -> tuple[dict[str, str], str]:
     """Hashes of what was certified, and which look at these rows it is.
 
@@ -604,7 +608,10 @@ def _identity(
     others = {} if baseline is None else {"baseline": fingerprint_model(baseline)}
     if losses is None:
         hashes |= {"rows": fingerprint_rows(X, y), **others}
-        return hashes, _looks_here(hashes["model"], X, np.asarray(y))
+        name = (
+            hashes["model"] if walk == "" or hashes["model"] == UNHASHED else hashes["model"] + walk
+        )
+        return hashes, _looks_here(name, X, np.asarray(y))
     made, none = fingerprint_rows((), losses), np.zeros(len(losses))
     said = [
         np.asarray(column).astype(str)

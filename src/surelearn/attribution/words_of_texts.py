@@ -26,7 +26,7 @@ Method = Literal["auto", "exact", "occlusion"]
 
 @dataclass(frozen=True, kw_only=True)
 class TermShares:
-    """How the sum of all mean |contributions| divides; 1 in all, each NaN where there are none.
+    """How the sum of all mean ``|contributions|`` divides; 1 in all, each NaN where there are none.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class WordAttribution:
     rows_with : how many background rows (with groups: how many groups) have it
     outputs : what the scores are of: the second of two classes (``other`` is the first), all of
         several, or "prediction"
-    importance : (outputs, words), mean |contribution| over the explained rows
+    importance : (outputs, words), mean ``|contribution|`` over the explained rows
     direction : (outputs, words), what the word adds to the score, or by occlusion to the answer, on
         average over (background) rows that have it: above 0 it pushes towards the output
     method : "exact" or "occlusion"
@@ -68,7 +68,7 @@ class WordAttribution:
     member : its name and its share of the weights, where the model combines several (``members``)
         and one of them is explained; None: the whole model is
     calibrated : whether the model's probabilities are other than the scores say
-    shares : how the mean |contributions| divide; None by occlusion, which looks at some words only
+    shares : how the mean ``|contributions|`` divide; None by occlusion, which looks at some words only
     rows, background_rows : how many were looked at
     min_rows : background rows that a word must have
     scores, mean_scores : (rows, outputs) and (outputs,), the model's own; None by occlusion
@@ -100,7 +100,7 @@ class WordAttribution:
     _rest: Array | None = field(default=None, repr=False)
 
     def leading(self, output: int = 0, most: int = _SHOWN) -> Ints:
-        """Positions of the words with the largest mean |contribution| to an output; those without
+        """Positions of the words with the largest mean ``|contribution|`` to an output; those without
         any are left out.
         """
         order = np.lexsort((np.arange(len(self.words)), -self.importance[output]))

@@ -71,12 +71,13 @@ def promise(certificate: Certificate) -> str:
 
 
 def threshold_of(certificate: Certificate) -> str:
-    """The chosen threshold, for people, with as many digits as tell it from its neighbors."""
-    thresholds = certificate.facts.options["thresholds"]
-    chosen = certificate.facts["walk.threshold"]
-    apart = len(set(thresholds))
-    digits = next((d for d in range(3, 17) if len({f"{t:.{d}g}" for t in thresholds}) == apart), 17)
-    return f"{chosen:.{digits}g}"
+    """The chosen threshold, for people, with all of its digits: fewer would be another one."""
+    return in_full(certificate.facts["walk.threshold"])
+
+
+def in_full(threshold: float) -> str:
+    """A threshold with the digits that tell it from every other number."""
+    return repr(float(threshold)).removesuffix(".0")
 
 
 def verdict_of_requirement(context: Context) -> Verdict | None:

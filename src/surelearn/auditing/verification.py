@@ -15,7 +15,7 @@ from surelearn import files
 from surelearn.auditing.answers.flow import asked_of_answers, certify_units
 from surelearn.auditing.answers.models import Models, ask_models
 from surelearn.auditing.answers.one_pass import verify_counted
-from surelearn.auditing.answers.operating import answering, divide_units
+from surelearn.auditing.answers.operating import answering, divide_units, tells_apart
 from surelearn.auditing.answers.read_once import read_counted
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
@@ -246,6 +246,11 @@ def _check_answers(
             if models is None
             else ask_models(data, roles, positive, _as_named(roles, models), walked=walked)[0]
         )
+        if walked and not tells_apart(units) and secret_salt(make=False) is None:
+            unchecked.append(
+                "everything from the data: rows were drawn by coins, and the secret salt is not here"
+            )
+            return
         if walked:
             units = _walked(units, certificate, audit, unchecked, differences)
     except (DataError, LossBoundError) as error:
@@ -334,12 +339,13 @@ def _walked(
     asked = Options(positive=options.get("positive"), cost=options.get("cost"))
     if audit is not None:
         asked = replace(asked, delta=audit.numbers["options"]["delta"])
-    walked, rungs = divide_units(units, Requirement.parse(options["require"]), asked)
+    requirement = Requirement.parse(options["require"])
+    walked, rungs = divide_units(units, requirement, asked)
     if audit is None:
         unchecked.append(f"{told}: they depend on the delta of all tries")
     elif tuple(rungs.thresholds) != tuple(options["thresholds"]):
         differences.append(f"{units.name}: {told} are not those that its other rows give")
-    return answering(walked, float(certificate.facts["walk.threshold"]))
+    return answering(walked, float(certificate.facts["walk.threshold"]), requirement)
 
 
 def _add(

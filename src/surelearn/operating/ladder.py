@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.stats import binom
@@ -66,8 +67,8 @@ def ladder(
     --------
     >>> scores, good = np.linspace(0.05, 0.95, 10), np.arange(10) >= 4
     >>> rungs = ladder(Requirement.parse("sensitivity >= 0.8"), scores, good, 500, 0.05)
-    >>> [round(t, 2) for t in rungs.thresholds][:4]
-    [0.0, 0.4, 0.5, 0.6]
+    >>> rungs.thresholds[:4]
+    (0.0, 0.375, 0.5, 0.625)
     """
     probable = bool(scores.size) and scores.min() >= 0 and scores.max() <= 1
     cuts = _cuts(scores, probable=probable)  # ascending
@@ -86,7 +87,28 @@ def _cuts(scores: Array, *, probable: bool) -> Array:
         return np.array([0.5])
     known = np.unique(scores)
     low, high = (0.0, 1.0) if probable else (known[0], np.nextafter(known[-1], math.inf))
-    return np.unique(np.concatenate(([low], (known[1:] + known[:-1]) / 2, [high])))
+    between = [_between(a, b) for a, b in pairwise(known.tolist())]
+    return np.unique(np.concatenate(([low], between, [high])))
+
+
+def _between(low: float, high: float) -> float:
+    """A number above ``low`` and at most ``high`` with few binary digits, so that it is the same in
+    single precision, and in print: the largest multiple of the largest power of two that has one.
+
+    Examples
+    --------
+    >>> _between(0.7713, 0.7719), _between(1000.2, 1000.4)
+    (0.771484375, 1000.25)
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return high
+    step = 2.0 ** math.frexp(max(high - low, math.ulp(high)))[1]
+    for _ in range(3):
+        found = math.floor(high / step) * step
+        if low < found <= high:
+            return found
+        step /= 2
+    return (low + high) / 2
 
 
 def _of_one_class(requirement: Requirement, cuts: Array, scores: Array, good: Bools) -> Rungs:

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.answers.one_pass import audit_counted, counted_if
-from surelearn.auditing.answers.operating import answering, check_required, divide_units
+from surelearn.auditing.answers.operating import (
+    answering,
+    check_required,
+    divide_units,
+    tells_apart,
+)
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.sections import ENTRIES
 from surelearn.auditing.answers.units import NO_LABEL, Kind, Units, read_units
@@ -29,7 +34,7 @@ from surelearn.fingerprint import fingerprint_rows, fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
-from surelearn.operating import Rungs
+from surelearn.operating import Requirement, Rungs
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument, Look
 
@@ -44,7 +49,7 @@ _DRAWN = "the rows of the file that these were drawn from, as the weights 1/(N·
 _COINS = "rows like these, each labeled by its own coin"
 OF_CLASSES = ("class_error", "sensitivity", "specificity")
 # what a row without a majority does not count against, if it is called negative
-OF_TIES = ("specificity", "f1", "auc", "selection_difference",
+OF_TIES = ("specificity", "specificity_distance", "f1", "auc", "selection_difference",
            "sensitivity_difference")  # fmt: skip
 OF_RANKS = ("balanced_accuracy", "f1", "auc")  # metrics of scores that are no probabilities
 
@@ -127,17 +132,19 @@ def audit_units(
     rivals = [] if units.rival is None else [units.rival]
     requirement, rungs, read = options.requirement, None, len(units.y)
     if requirement is not None and requirement.quantity != "mean_error":
+        drawn = "a hash of the columns that are neither scores nor labels"
+        drawn = drawn if tells_apart(units) else "coins, since no column tells all rows apart"
         units, rungs = divide_units(units, requirement, options)
         runner.say(
-            f"  thresholds fixed on {rungs.rows:,} of {read:,} rows, drawn by a hash of the columns"
-            f" that are neither scores nor labels; the other {len(units.y):,} are certified"
+            f"  thresholds fixed on {rungs.rows:,} of {read:,} rows, drawn by {drawn}; the other"
+            f" {len(units.y):,} are certified"
         )
     with fixed_models(units.model, *rivals):
         look = look_at(units, roles, options)
         make = partial(certify_units, units, roles, rungs=rungs)
         certificate, turn = looked(book, look, units.known, options, contradicted, make)
-        if rungs is not None:
-            units = answering(units, certificate.facts["walk.threshold"])
+        if rungs is not None and requirement is not None:
+            units = answering(units, certificate.facts["walk.threshold"], requirement)
         context = Context(
             title=units.name,
             target=units.target,
@@ -213,13 +220,18 @@ def certify_units(
     elif units.task == "losses":
         more = {"loss": units.called}
     asked = asked_of_answers(units.task, roles, options)
+    units_at = None
     if rungs is not None:
         more["thresholds"] = rungs.thresholds
         # walked once to find the threshold, and once more with the model that answers from there on,
         # which is the one that is certified
         first = certify(units.model, units.X, units.truth, **columns, **asked, **more)
-        units = answering(units, first.facts["walk.threshold"])
+        required = Requirement.parse(asked["require"])
+        units_at = first.facts["walk.threshold"]
+        units = answering(units, units_at, required)
     made = certify(units.model, units.X, units.truth, **columns, **asked, **more)
+    if rungs is not None and made.facts["walk.threshold"] != units_at:
+        raise ValueError("the walk ended at another threshold with the model that answers there")
     if roles.weight is not None:
         population = _COINS if roles.coin else _DRAWN
         claims = [

@@ -14,7 +14,8 @@ from surelearn.auditing.options import OptionError, Options
 from surelearn.data import hash_contents
 from surelearn.operating import Requirement, Rungs, ladder
 from surelearn.operating.walk import confidences, scores_for
-from surelearn.selection.split import split_rows
+from surelearn.selection.ledger import secret_salt
+from surelearn.selection.split import Hashes, split_rows
 from surelearn.subject.recorded import RecordedScores
 from surelearn.subject.refitting import take
 from surelearn.types import Ints
@@ -56,12 +57,12 @@ def divide_units(units: Units, requirement: Requirement, options: Options) -> tu
     """The units that the walk uses, and the thresholds that the others fix.
 
     Which row does what follows from a hash of the columns that are neither labels nor come from the
-    model, and of the row's copy number: not from its score, nor from its label.
+    model: not from its score, nor from its label. Where these do not tell all rows apart the place in
+    the file would decide, and files are sorted by labels and scores: then each row has its own coin,
+    with the user's secret salt.
     """
-    n = len(units.y)
-    columns = [units.beside[name].to_numpy() for name in units.beside.columns]
-    contents = hash_contents(columns) if columns else np.zeros(n, dtype=np.uint64)
-    split = split_rows(contents, certify=1 - PART, select=0.0)
+    salt = None if tells_apart(units) else secret_salt()
+    split = split_rows(_contents(units), certify=1 - PART, select=0.0, salt=salt)
     X, y = take(units.X, split.fit), units.y[split.fit]
     if requirement.quantity == "error":
         scores, predicted = confidences(units.model, X, units.classes)
@@ -74,6 +75,16 @@ def divide_units(units: Units, requirement: Requirement, options: Options) -> tu
     return _only(units, split.certify), rungs
 
 
+def tells_apart(units: Units) -> bool:
+    """Whether no two rows have the same columns beside scores and labels."""
+    return np.unique(_contents(units)).size == len(units.y)
+
+
+def _contents(units: Units) -> Hashes:
+    columns = [units.beside[name].to_numpy() for name in units.beside.columns]
+    return hash_contents(columns) if columns else np.zeros(len(units.y), dtype=np.uint64)
+
+
 def _only(units: Units, rows: Ints) -> Units:
     """Some of the units; further rates are left out, which depend on the threshold."""
     return replace(
@@ -81,10 +92,16 @@ def _only(units: Units, rows: Ints) -> Units:
     )
 
 
-def answering(units: Units, threshold: float) -> Units:
-    """The units with the model that answers from the threshold on."""
+def answering(units: Units, threshold: float, requirement: Requirement) -> Units:
+    """The units with the model that answers from the threshold on; as they are where it abstains
+    below it, since its answers then stay.
+    """
     model = units.model
-    if not isinstance(model, RecordedScores) or model.answer is not None:
+    if (
+        requirement.quantity == "error"
+        or not isinstance(model, RecordedScores)
+        or model.answer is not None
+    ):
         return units
     chosen = RecordedScores(
         model.column,

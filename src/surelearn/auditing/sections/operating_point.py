@@ -7,7 +7,14 @@ from __future__ import annotations
 import numpy as np
 
 from surelearn.auditing.context import Context
-from surelearn.auditing.operating import is_met, promise, requirement_of, shortfall, threshold_of
+from surelearn.auditing.operating import (
+    in_full,
+    is_met,
+    promise,
+    requirement_of,
+    shortfall,
+    threshold_of,
+)
 from surelearn.auditing.writing import Entry
 from surelearn.bounds.thresholds import slack_everywhere
 from surelearn.operating import Requirement
@@ -67,7 +74,7 @@ def _fixed_on(context: Context) -> list[str]:
     which = (
         "out-of-fold scores of the rows fitted on"
         if context.selection is not None
-        else f"{rungs.rows:,} other rows of the file, drawn by a hash of the columns that are neither scores nor labels"
+        else f"{rungs.rows:,} other rows of the file, drawn by a hash of the columns that are neither scores nor labels (by coins where these do not tell all rows apart)"
     )
     return [f"The thresholds, and their order, come from {which}; the certified rows chose only where to stop."]  # fmt: skip
 
@@ -108,7 +115,7 @@ def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable
     data = {
         "x": np.round(alarms, 4).tolist(),
         "y": np.round(found, 4).tolist(),
-        "low": np.round(low, 4).tolist(),
+        "low": (np.floor(np.asarray(low) * 1e4) / 1e4).tolist(),
         "high": np.round(found, 4).tolist(),
         "proved": True,
         "x_label": f"false alarms: others called {positive}",
@@ -123,7 +130,7 @@ def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable
     cuts = np.asarray(facts.options["thresholds"])[order]
     rows = tuple(
         (
-            f"{cuts[i]:.4g}{' (chosen)' if i == step else ''}",
+            f"{in_full(cuts[i])}{' (chosen)' if i == step else ''}",
             f"{show(found[i], 'rate')}, at least {show(sure_found[i], 'rate', '>=')}",
             f"{show(alarms[i], 'rate')}, at most {show(sure_alarms[i], 'rate', '<=')}",
         )
@@ -158,7 +165,7 @@ def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
     cuts = np.asarray(facts.options["thresholds"])[order]
     rows = tuple(
         (
-            f"{cuts[i]:.4g}{' (chosen)' if i == step else ''}",
+            f"{in_full(cuts[i])}{' (chosen)' if i == step else ''}",
             show(share[i], "rate"),
             show(error[i], "rate"),
         )
