@@ -69,8 +69,7 @@ def test_which_rows_fix_the_thresholds_depends_on_neither_scores_nor_labels():
         label=np.random.default_rng(2).permutation(frame["label"]),
     )
     again, others = divided(other)
-    assert len(units.y) + rungs.rows == 1200
-    assert 240 < rungs.rows < 360
+    assert (len(units.y), rungs.rows) == (900, 300)
     np.testing.assert_array_equal(units.beside["age"], again.beside["age"])
     assert rungs.thresholds != others.thresholds
 
@@ -87,7 +86,8 @@ def test_the_thresholds_do_not_look_at_the_certified_rows():
 def test_a_file_of_nothing_but_scores_and_labels_is_divided_by_coins():
     frame = scored().drop(columns="age")
     units, rungs = divided(frame)
-    assert (len(units.y), rungs.rows) == (900, 300)
+    assert len(units.y) + rungs.rows == 1200
+    assert 240 < rungs.rows < 360
     np.testing.assert_array_equal(units.X["p"], divided(frame)[0].X["p"])
 
 

@@ -74,7 +74,8 @@ def _fixed_on(context: Context) -> list[str]:
     which = (
         "out-of-fold scores of the rows fitted on"
         if context.selection is not None
-        else f"{rungs.rows:,} other rows of the file, drawn by a hash of the columns that are neither scores nor labels (by coins where these do not tell all rows apart)"
+        else f"{rungs.rows:,} other rows of the file, drawn by a hash of the columns that are neither"
+        " scores nor labels (by coins where these do not tell all rows apart)"
     )
     return [f"The thresholds, and their order, come from {which}; the certified rows chose only where to stop."]  # fmt: skip
 
