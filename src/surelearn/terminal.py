@@ -34,7 +34,8 @@ class CtrlC:
     """Ctrl-C, and a request to end (SIGTERM), end at once while nothing is under way, then raise a
     KeyboardInterrupt and are remembered.
 
-    Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError.
+    Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError; other
+    people's code may catch it. `again` raises what came and got lost.
 
     Attributes
     ----------
@@ -55,6 +56,11 @@ class CtrlC:
             click.echo(self.sentence, err=True)
             _exit(self.code)
         raise KeyboardInterrupt
+
+    def again(self) -> None:
+        """Raise an interrupt that came and got lost."""
+        if self.pressed:
+            raise KeyboardInterrupt
 
     @property
     def sentence(self) -> str:

@@ -276,6 +276,7 @@ def _audit(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
             progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+            heed=ctrl_c.again,
             say=tell,
             command=reproduce,
             early=page,  # while the long work goes on

@@ -160,6 +160,7 @@ def _certify(
     runner = Runner(
         n_jobs=1,
         progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+        heed=ctrl_c.again,
         say=tell,
         command=reproduce,
         early=page,

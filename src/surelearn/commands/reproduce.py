@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelearn.commands.out import check_out, journal_beside
-from surelearn.terminal import say
+from surelearn.terminal import ctrl_c, say
 from surelearn.version import __version__
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _reproduce(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
             progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+            heed=ctrl_c.again,
         )
         outcome = found.run(settings, seed, runner)
         _write(out, {"results.json": to_json(outcome, made), "report.html": to_html(outcome, made)})

@@ -146,7 +146,7 @@ class Runner:
     """How tasks run, never what they compute; ``command`` is the command line that asked, for
     the next one to try. ``early`` is given what is known before the long work begins, and again
     whenever a part of it is finished: of an audit, an `Audit` whose ``unfinished`` names what is not
-    measured yet.
+    measured yet. ``heed`` is called before tasks and after each: it raises an interrupt that got lost.
     """
 
     n_jobs: int | None = None
@@ -155,6 +155,7 @@ class Runner:
     say: Callable[[str], None] = lambda line: None  # noqa: ARG005
     command: str = ""
     early: Callable[[Any], None] = lambda found: None  # noqa: ARG005
+    heed: Callable[[], None] = lambda: None
 
     def run(
         self,
@@ -163,12 +164,19 @@ class Runner:
         done: Callable[[dict[str, Any]], None] | None = None,
     ) -> list[Any]:
         """Run tasks with progress under a label; ``done`` as in `run`."""
+
+        def heeded(found: dict[str, Any]) -> None:
+            self.heed()
+            if done is not None:
+                done(found)
+
+        self.heed()
         return run(
             tasks,
             n_jobs=self.n_jobs,
             journal=self.journal,
             progress=self.progress(label),
-            done=done,
+            done=heeded,
         )
 
 
