@@ -48,6 +48,16 @@ def safe_path() -> Iterator[None]:
                     os.environ[_SAFE_PATH] = _before
 
 
+def _forked() -> None:
+    """In a new process nobody is left who could give back a lock that another thread held."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forked)
+
+
 def begin_with(parent: int) -> None:
     """End this worker process with its parent from the start: it may wait for a first task that
     nobody will send.

@@ -15,7 +15,9 @@ import pytest
 from tests.jobs.tasks import Counting, powers, same
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from surelearn import processes
 from surelearn.jobs import Journal, Task, TaskError, run, seed_for
+from surelearn.jobs.threads import limits
 
 # workers cannot import this file by its name
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -179,6 +181,22 @@ def test_a_task_has_one_thread(backend, n_jobs):
         assert run(tasks, n_jobs=n_jobs) == [[1]] * 12
         assert 2 in threads()  # and the process has its threads back
     assert dict(os.environ) == environment
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("lock", [limits._lock, processes._lock], ids=["threads", "path"])
+def test_a_fork_while_another_thread_begins_a_task_does_not_hang(lock):
+    """Tasks that an error left behind go on in threads while the next run starts processes."""
+    with lock:
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)
+            with processes.safe_path(), limits.one_thread():
+                os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    with processes.safe_path(), limits.one_thread():
+        pass
 
 
 def test_a_library_loaded_inside_a_task_has_one_thread():

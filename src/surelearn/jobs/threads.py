@@ -35,6 +35,10 @@ class Limits:
         self._libraries: list[Any] = []
         self._modules = 0
 
+    def forked(self) -> None:
+        """In a new process: nobody is left there who could give back a lock that another thread held."""
+        self._lock = threading.Lock()
+
     @contextmanager
     def one_thread(self) -> Iterator[None]:
         """Limit the libraries that are loaded, and those that will be, while the body runs."""
@@ -97,6 +101,8 @@ def _set_threads(counts: Mapping[Any, int | None]) -> None:
 
 
 limits = Limits()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=limits.forked)
 
 
 # ---- journal
