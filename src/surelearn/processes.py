@@ -62,12 +62,11 @@ def begin_with(parent: int) -> None:
     """End this worker process with its parent from the start: it may wait for a first task that
     nobody will send.
     """
-    if sys.platform != "win32":  # where os.kill ends processes, whatever the signal
-        try:
-            os.kill(parent, 0)
-        except ProcessLookupError:  # it was gone before this process was ready
-            os._exit(1)
+    if sys.platform == "win32" or parent == os.getpid():  # there os.kill ends processes
+        return
     end_with(parent)
+    if os.getppid() != parent:  # it may be gone already, or not yet waited for by its own parent
+        threading.Thread(target=_wait_out, args=(parent,), name="end with it", daemon=True).start()
 
 
 def end_with(parent: int) -> None:
@@ -84,6 +83,16 @@ def end_with(parent: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch, args=(parent,), name="end with the parent", daemon=True).start()
+
+
+def _wait_out(process: int) -> None:
+    """End this process when there is no such process any more."""
+    while True:
+        try:
+            os.kill(process, 0)
+        except OSError:  # or another user's process has its number now
+            os._exit(1)
+        time.sleep(_LOOK_EVERY)
 
 
 def _watch(parent: int) -> None:

@@ -108,6 +108,38 @@ def test_workers_that_were_sent_no_task_end_with_their_parent(how, tmp_path):
     assert not left
 
 
+LATE = """
+import os, subprocess, sys, time
+
+if len(sys.argv) == 1:
+    subprocess.Popen([sys.executable, __file__, str(os.getpid())])
+    time.sleep(60)
+print("ready", flush=True)
+while os.getppid() == int(sys.argv[1]):
+    time.sleep(0.01)
+from surelearn.processes import begin_with
+begin_with(int(sys.argv[1]))
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals and zombies")
+def test_a_worker_that_begins_when_its_parent_was_killed_ends(tmp_path):
+    """The parent is there until its own parent has waited for it."""
+    (tmp_path / "late.py").write_text(LATE)
+    command = [sys.executable, str(tmp_path / "late.py")]
+    piped = {"stdout": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, **piped) as parent:  # noqa: S603
+        assert parent.stdout.readline() == "ready\n"
+        parent.kill()
+        assert parent.stdout.readline() == "begun\n"
+        parent.wait()
+        started = time.monotonic()
+        assert parent.stdout.read() == ""  # until the worker, too, has closed it
+    assert time.monotonic() - started < 30
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize(("n_jobs", "kills"), [(1, 5), (2, 2)])
