@@ -32,7 +32,8 @@ pc: Any = pyarrow.compute
 
 def predict(saved: Saved, source: Source, *, header: bool | None = None) -> pd.DataFrame:
     """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression
-    ``low`` and ``high``.
+    ``low`` and ``high``; ``outside`` names the columns in which a row lies far outside the rows that
+    the model was fitted on.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ class Predictor:
 
     def added(self, stream: Stream, table: pa.Table) -> dict[str, Any]:
         """What the model adds to a piece."""
-        made = scores_of(self.saved.model, self.rows(stream, table))
+        rows = self.rows(stream, table)
+        made = scores_of(self.saved.model, rows)
         claim = interval_claim(self.saved.certificate)
         confident = abstains_below(self.saved.certificate)
         if confident is not None and "probability" in made:
@@ -124,7 +126,8 @@ class Predictor:
         if self.schema.task == "regression" and claim is not None:
             radius = float(claim.value)  # type: ignore[arg-type]
             made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}
-        return made
+        outside = self.schema.outside(rows, self.notes)
+        return made if outside is None else made | {"outside": outside}
 
     def tables(self, source: Source, *, header: bool | None = None) -> Iterator[pa.Table]:
         """The pieces of a table with what the model adds, under names that are free."""

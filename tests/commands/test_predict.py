@@ -5,6 +5,7 @@ said.
 import gzip
 import subprocess
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from tests.loaded import programs
 
 from surelearn.certificate import Certificate
+from surelearn.data.schema import Schema
 from surelearn.persistence import read_model
 from surelearn.prediction import Predictor, predict
 
@@ -29,7 +31,8 @@ def test_predictions_are_the_pipelines(place, shell):
     assert "added: prediction and its probability; errors ≤ " in result.stderr
     assert result.stdout == ""
     written = pd.read_csv("p.csv")
-    assert list(written.columns) == ["x", "z", "c", "amount", "who", "prediction", "probability"]
+    added = ["prediction", "probability", "outside"]
+    assert list(written.columns) == ["x", "z", "c", "amount", "who", *added]
     model = read_model("classes/model").model
     X = new_rows(shell)[["x", "z", "c"]]
     assert written["prediction"].tolist() == model.predict(X).tolist()
@@ -55,12 +58,31 @@ def test_intervals_are_the_certified_ones(place, shell):
     assert "which holds 90% of new rows like the certified ones" in result.stderr
 
 
+def test_rows_far_outside_are_flagged(place, shell):
+    """Each by the names of its columns; how many there are is said, and old files say nothing."""
+    table = new_rows(shell, 6).drop(columns="y")
+    table.loc[1, "x"], table.loc[2, "x"], table.loc[2, "c"] = 1e6, -1e6, "never seen"
+    table.to_csv("new.csv", index=False)
+    result = shell.run("predict classes/model new.csv --out p.csv")
+    outside = pd.read_csv("p.csv", keep_default_na=False)["outside"].tolist()
+    assert outside == ["", "x", "x; c", "", "", ""]
+    said = "'x' lies far outside the rows that the model was fitted on in 2 rows (column `outside`)"
+    assert said in result.stderr
+    saved = read_model("classes/model")
+    plain = saved.schema.to_dict()
+    for feature in plain["features"]:
+        del feature["reach"]
+        feature["kind"] = "text" if feature["kind"] == "category" else feature["kind"]
+    told = predict(replace(saved, schema=Schema.from_dict(plain)), table)
+    assert "outside" not in told.columns
+
+
 def test_values_pass_through_as_they_came(place, shell):
     text = 'x,z,c,note,who\n 1.50 ,NA,a,"say ""hi"", twice",\n-2,, b,"two\nlines",é\n'
     (place / "new.csv").write_text(text, encoding="utf-8")
     result = shell.run("predict classes/model new.csv")
     head, *lines = result.stdout.split("\n")
-    assert head == "x,z,c,note,who,prediction,probability"
+    assert head == "x,z,c,note,who,prediction,probability,outside"
     assert lines[0].startswith(' 1.50 ,NA,a,"say ""hi"", twice",,yes,0.')
     assert "\n".join(lines[1:]).startswith('-2,, b,"two\nlines",é,no,0.')
     assert "not read by the model: 'note'" in result.stderr

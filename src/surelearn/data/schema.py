@@ -20,12 +20,14 @@ import pyarrow as pa
 import pyarrow.compute
 
 from surelearn.data.columns import LARGEST, MISSING, DataError, Values, listed, shown
+from surelearn.data.reach import far_outside, reach
 from surelearn.data.table import Table
 from surelearn.documents import checked, reading
 from surelearn.subject import Task
 
 pc: Any = pyarrow.compute
 MOST_NAMED = 100  # unseen values that are remembered by name, a column
+MOST_TOLD = 5  # columns that lie far outside
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Feature:
     name, kind : as in `Column`
     form : of dates the format; "truth" for truth values
     known : of a category the values that the model was fitted on
+    reach : of a number, beyond which two values one lies far outside those that the model was fitted
+        on (`surelearn.data.reach`); None: too few to say, or a model of surelearn up to 0.2
     """
 
     name: str
     kind: str
     form: str = ""
     known: tuple[str, ...] = ()
+    reach: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,10 @@ class Schema:
                 if column.kind == "category"
                 else []
             )
+            form = "truth" if truth else column.form
+            width = reach(table.X[name].iloc[rows]) if column.kind == "number" else None
             features.append(
-                Feature(
-                    name,
-                    column.kind,
-                    "truth" if truth else column.form,
-                    tuple(sorted(map(str, known))),
-                )
+                Feature(name, column.kind, form, tuple(sorted(map(str, known))), width)
             )
         numeric = table.frame[table.target].to_numpy().dtype.kind in "iuf"
         kind = {"i": "whole", "b": "truth", "f": "number"}.get(
@@ -106,13 +108,30 @@ class Schema:
         """Read what `to_dict` wrote."""
         with reading("the list of the model's columns"):
             features = tuple(
-                checked(Feature(f["name"], f["kind"], f["form"], tuple(f["known"])))
+                checked(
+                    Feature(
+                        f["name"], f["kind"], f["form"], tuple(f["known"]), _pair(f.get("reach"))
+                    )
+                )
                 for f in plain["features"]
             )
             if unknown := {feature.kind for feature in features} - set(_READERS):
                 raise ValueError(f"no column of a model is of the kind {min(unknown)!r:.60}")
             rest = {name: plain[name] for name in ("target", "task", "labels", "group", "header")}
             return checked(cls(features=features, names=tuple(plain["names"]), **rest))
+
+    def outside(self, rows: pd.DataFrame, notes: Notes) -> npt.NDArray[np.object_] | None:
+        """For each row, as `conform` made it, the names of the columns in which it lies far outside
+        the rows that the model was fitted on; None where the model does not tell.
+        """
+        reaches = {f.name: f.reach for f in self.features if f.reach is not None}
+        known = {f.name: frozenset(f.known) for f in self.features if f.kind == "category"}
+        if not reaches and not known:
+            return None
+        names, counts = far_outside(rows, reaches, known)
+        for name, count in counts.items():
+            notes.outside[name] += count
+        return names
 
     def names_for(self, width: int, name: str) -> tuple[str, ...]:
         """Names for the columns of a file that has none; the target may be left out of it."""
@@ -174,6 +193,7 @@ class Notes:
     unseen: dict[str, Counter[str]] = field(default_factory=dict)
     unread: dict[str, Counter[str]] = field(default_factory=dict)
     infinite: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> Iterator[str]:
         """For people, one oddity a line."""
@@ -193,6 +213,23 @@ class Notes:
             )
         for column, count in self.infinite.items():
             yield f"{shown(column)} is infinite in {count:,} rows, taken as missing"
+        for column, count in self.outside.most_common(MOST_TOLD):
+            yield (
+                f"{shown(column)} lies far outside the rows that the model was fitted on in {count:,}"
+                " rows (column `outside`); what is certified is about rows like those it was audited on"
+            )
+        if (more := len(self.outside) - MOST_TOLD) > 0:
+            yield f"so do {more:,} more columns"
+
+
+def _pair(ends: Any) -> tuple[float, float] | None:
+    """Two finite numbers, the lower one first, or nothing."""
+    if ends is None:
+        return None
+    low, high = map(float, ends)
+    if not low <= high or not np.isfinite([low, high]).all():
+        raise ValueError(f"{ends!r:.60} are no ends of a column")
+    return low, high
 
 
 def _most(counts: Counter[str]) -> str:
