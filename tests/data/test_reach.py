@@ -38,7 +38,12 @@ def test_a_constant_column_has_no_width():
 
 def test_every_column_is_named():
     X = pd.DataFrame(
-        {"a": [0.0, 9.0, np.nan], "b": [5.0, 5.0, -5.0], "c": ["x", "y", None], "text": ["", "", ""]}
+        {
+            "a": [0.0, 9.0, np.nan],
+            "b": [5.0, 5.0, -5.0],
+            "c": ["x", "y", None],
+            "text": ["", "", ""],
+        }
     )
     names, counts = far_outside(X, {"a": (-1.0, 1.0), "b": (0.0, 6.0)}, {"c": frozenset("x")})
     assert names.tolist() == ["", "a; c", "b"]

@@ -88,9 +88,7 @@ class Schema:
             )
             form = "truth" if truth else column.form
             width = reach(table.X[name].iloc[rows]) if column.kind == "number" else None
-            features.append(
-                Feature(name, column.kind, form, tuple(sorted(map(str, known))), width)
-            )
+            features.append(Feature(name, column.kind, form, tuple(sorted(map(str, known))), width))
         numeric = table.frame[table.target].to_numpy().dtype.kind in "iuf"
         kind = {"i": "whole", "b": "truth", "f": "number"}.get(
             table.y.dtype.kind, "decimal" if numeric else "words"
