@@ -52,8 +52,8 @@ MAY_IMPORT = {
     "slicing": {"measurement", "types"},
     "quantities": {"measurement", "operating"},
     "certificate": {
-        "bounds", "claim", "documents", "fingerprint", "lacking", "measurement", "plain", "record", "renamed",
-        "slicing", "stated", "types",
+        "bounds", "claim", "documents", "fingerprint", "lacking", "measurement", "operating", "plain", "record",
+        "renamed", "slicing", "stated", "types",
     },
     "base": {"certificate", "earlier", "fingerprint", "record", "seeds", "subject", "types"},
     "kernel": {

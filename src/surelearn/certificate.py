@@ -20,6 +20,8 @@ from surelearn.documents import check_format, checked, is_altered, parse_json, r
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
 from surelearn.lacking import Lacking, said_once
 from surelearn.measurement import Measurement, from_columns, measure
+from surelearn.operating import PredictionSets
+from surelearn.operating.sets import QUANTITIES as SET_QUANTITIES
 from surelearn.plain import (
     FrozenDict,
     Withheld,
@@ -282,7 +284,7 @@ class Certificate:
             differences.append(_ALTERED)
         for claim in self.claims:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
-        differences += [*self._against_options(), *self._against_walk()]
+        differences += [*self._against_options(), *self._against_walk(), *self._against_sets()]
         spent = math.fsum(claim.delta for claim in self.together)
         if spent > self.delta * (1 + _TOLERANCE):
             differences.append(
@@ -335,7 +337,8 @@ class Certificate:
                     f" {options['candidates']}"
                 )
             for name in stated:
-                if name in claim.inputs and not _same(claim.inputs[name], options.get(name)):
+                of = "sets" if name == "alpha" and claim.quantity in SET_QUANTITIES else name
+                if name in claim.inputs and not _same(claim.inputs[name], options.get(of)):
                     yield f"{claim.label}: its {name} is not that of the options"
 
     def _against_walk(self) -> Iterator[str]:
@@ -363,6 +366,41 @@ class Certificate:
             for name, value in stated.items():
                 if name in claim.inputs and not _same(claim.inputs[name], value):
                     yield f"{claim.label}: its {name} is not that of the options"
+
+    def _against_sets(self) -> Iterator[str]:
+        """In what claims about prediction sets are others than the options give."""
+        options = self.facts.options
+        for claim in self.claims:
+            if claim.quantity not in SET_QUANTITIES:
+                continue
+            if not _same(claim.inputs.get("delta"), options.get("sets_delta")):
+                yield f"{claim.label}: its delta is not that of the options, which found its threshold"
+            cut = self.facts.values.get(
+                claim.sources.get("covered", "").replace(".covered", ".threshold")
+            )
+            if not isinstance(cut, float):
+                yield f"{claim.label}: there is no threshold of its sets"
+
+    @property
+    def sets(self) -> PredictionSets | None:
+        """The prediction sets that are guaranteed; None where none are.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from surelearn import certify
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LogisticRegression(max_iter=500).fit(X[::3], y[::3])
+        >>> certificate = certify(model, X[1::3], y[1::3], sets=0.1)
+        >>> certificate["set_coverage"].bound()
+        '≥ 90.0%'
+        >>> certificate.sets.labels(model, X[[2, 77]])
+        [(0,), (2, 1)]
+        """
+        if not any(claim.quantity in SET_QUANTITIES for claim in self.together):
+            return None
+        return PredictionSets.of_facts(self.facts.options, self.facts.values)
 
     def _measure(
         self, model: Model, X: RowsLike | None, y: npt.ArrayLike | None, columns: Mapping[str, Any]

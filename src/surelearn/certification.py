@@ -24,6 +24,7 @@ from surelearn.bounds import (
     clopper_pearson,
     clopper_pearson_interval,
     clopper_pearson_lower,
+    conformal_coverage,
     conformal_radius,
     dkw_distance,
     dkw_lower,
@@ -54,6 +55,7 @@ from surelearn.bounds.holdout import (
     ORDER,
     STATED_RANGE,
 )
+from surelearn.bounds.thresholds import sure_rows
 from surelearn.bounds.units import RANGE
 from surelearn.certificate import OVER_GROUPS, Certificate, Facts
 from surelearn.claim import Claim, Covers, Theorem
@@ -74,8 +76,9 @@ from surelearn.measurement import (
     measure,
 )
 from surelearn.operating import Requirement
+from surelearn.operating.sets import check_asked
 from surelearn.plain import printable
-from surelearn.quantities import NOVEL, Quantity, Table, quantities
+from surelearn.quantities import NOVEL, OF_SETS, Quantity, Table, quantities, shares
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
 from surelearn.subject.recorded import from_columns
@@ -129,6 +132,9 @@ def certify(
     further: Sequence[Happened] = (),
     require: str | None = None,
     thresholds: Sequence[float] | None = None,
+    sets: float | None = None,
+    per_class: bool = False,
+    set_score: str = "probability",
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -209,6 +215,11 @@ def certify(
         (``facts["walk.threshold"]``), the headline's part of δ is that of the walk, and of numbers
         that depend on the threshold only those are claimed that hold at a chosen one. Numbers take
         "mean_error <= 3", with ``loss_bound`` and no thresholds
+    sets, per_class, set_score : of a classifier with probabilities or scores: prediction sets that at
+        most this part of new rows' true labels is outside of, or with ``per_class`` at most this part
+        of each label's, and what a label is scored by, fixed beforehand
+        (`surelearn.operating.sets.nonconformity`). `Certificate.sets` makes them. They take half of
+        what the headline leaves of δ; a label that the model does not know is in no set
 
     Returns
     -------
@@ -235,6 +246,7 @@ def certify(
     stated.fraction("delta", delta)
     stated.whole("candidates", candidates)
     stated.fraction("headline", headline)
+    sets = check_asked(sets, per_class=per_class, score=set_score)
     requirement = None if require is None else Requirement.parse(require)
     if requirement is None and thresholds is not None:
         raise ValueError("thresholds go with require, what the chosen one must keep")
@@ -268,6 +280,7 @@ def certify(
             "cost": cost,
         }
         others |= {"baseline": baseline, "loss_bound": loss_bound, "require": require}
+        others |= {"sets": sets}
         if given := [name for name, value in others.items() if value is not None]:
             raise ValueError(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
@@ -300,6 +313,8 @@ def certify(
             largest_group=largest_group,
         )
     what = _shifted(what, weights, weight_bound, proportional)
+    if sets is not None:
+        what = _with_sets(what, sets, per_class, set_score, delta * (1 - headline) / candidates)
     chosen_here: list[Lacking] = []
     if requirement is not None:
         what = _required(what, requirement, thresholds, groups, delta * headline / candidates)
@@ -395,6 +410,18 @@ def _required(
         raise ValueError("cost and require='mean_cost <= …' go together, and with no other require")
     walked = _walked(thresholds)
     return replace(what, require=text, thresholds=walked, walk_delta=delta, constants=())
+
+
+def _with_sets(
+    what: Measurement, sets: float, per_class: bool, score: str, left: float
+) -> Measurement:
+    """The measurement with prediction sets, whose thresholds have a part of what is ``left`` of δ."""
+    if what.task != "classification":
+        raise ValueError("sets are about labels; of numbers the prediction interval is claimed")
+    if what.weight_bound is not None:
+        raise ValueError("sets rank rows as they were drawn: they do not go with weights")
+    shared = left * OF_SETS / (len(what.classes) if per_class else 1)
+    return replace(what, sets=sets, per_class=per_class, set_score=score, sets_delta=shared)
 
 
 def _walked(thresholds: Sequence[float] | None) -> tuple[float, ...]:
@@ -837,18 +864,11 @@ class _Writer:
         )
 
     def write(self, table: Table, headline: float) -> tuple[Claim, ...]:
-        """Give the first line its part of δ and the others equal parts of the rest; within a
-        line, equal parts again.
-        """
-        rest = len(table) - 1
+        """Give each line its part of δ; within a line, equal parts again."""
         claims: list[Claim | None] = []
-        for i, members in enumerate(table):
-            share = (
-                self.delta
-                if not rest
-                else self.delta * (headline if i == 0 else (1 - headline) / rest)
-            )
-            claims += [self.claim(quantity, share / len(members)) for quantity in members]
+        for members, share in zip(table, shares(table, headline), strict=True):
+            part = self.delta * share / len(members)
+            claims += [self.claim(quantity, part) for quantity in members]
         return tuple(claim for claim in claims if claim is not None)
 
     def claim(self, quantity: Quantity, delta: float) -> Claim | None:
@@ -868,6 +888,8 @@ class _Writer:
             return self._interval(quantity, delta)
         if quantity.kind == "walk":
             return self._walk(quantity, delta)
+        if quantity.kind == "set":
+            return self._covered(quantity, delta)
         if quantity.kind in ("band", "distance"):
             return self._at_every_threshold(quantity, delta)
         if quantity.kind in _OF_COUNTS:
@@ -982,6 +1004,28 @@ class _Writer:
             return self.facts.claim(dkw_distance, {"n": f"{name}.n"}, **options)
         read = {"successes": f"{name}.count", "n": f"{name}.n"}
         return self.facts.claim(dkw_lower, read, **options)
+
+    def _covered(self, quantity: Quantity, delta: float) -> Claim | None:
+        """How often prediction sets hold the true label, at the threshold of a rank."""
+        name, n = quantity.name, self.facts[f"{quantity.name}.n"]
+        if self.facts[f"{name}.threshold"] is None:
+            each = delta / self.candidates
+            fewest = sure_rows(1 - (self.what.sets or 0.0), each)
+            which = f"rows where it is {name[4:-1]}" if self.what.per_class else "rows"
+            why = f"{n:,} {which} are fewer than the {fewest:,} that are needed: it is in every set"
+            if n >= fewest:
+                why = "too many rows have a label that the model does not know"
+            elif not self.what.per_class:
+                why = f"{n:,} rows are fewer than the {fewest:,} that are needed"
+            self.lacking.append(Lacking(what=quantity.quantity, reason=why))
+            return None
+        options = self._options(quantity, delta, over="")
+        if self.grouped:
+            like = "a random row of a new group like these"
+            options["covers"] = replace(options["covers"], population=like)
+        options["covers"] = replace(options["covers"], loss="miss of the prediction set")
+        read = {"covered": f"{name}.covered", "n": f"{name}.n"}
+        return self.facts.claim(conformal_coverage, read, alpha=self.what.sets, **options)
 
     def _gain(self, quantity: Quantity, delta: float) -> Claim:
         """How much smaller the mean loss is than another predictor's, on the same rows."""

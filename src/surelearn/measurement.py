@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.lacking import Lacking
-from surelearn.operating import Requirement, Walk, walk_facts
-from surelearn.subject import Task, predict_with, subject_of
+from surelearn.operating import PredictionSets, Requirement, Walk, walk_facts
+from surelearn.subject import Task, predict_with
 from surelearn.subject.predicting import missing
+from surelearn.subject.probabilities import probabilities_of as probabilities_of
 from surelearn.subject.recorded import (
     from_columns as from_columns,  # for certificates, which are below
 )
-from surelearn.types import AnyArray, Array, Model, RowsLike
+from surelearn.types import AnyArray, Array, Ints, Model, RowsLike
 
 LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}
 MOST_VALUES = 100  # slices that a column of values may make
@@ -34,11 +35,10 @@ OF_PROBABILITIES = ("auc", "brier", "log_loss", "calibration")
 METRICS = ("balanced_accuracy", "f1", "differences", *OF_PROBABILITIES)
 CLIP = 1e-3  # a smaller probability of the truth counts as this one in the claimed log loss
 MOST_LOG_LOSS = -math.log(CLIP)
-_SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float32
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
-_LATER = 12  # options that came after the first version: kept only where they are set
+_LATER = 16  # options that came after the first version: kept only where they are set
 
 
 class FurtherRate(NamedTuple):
@@ -93,6 +93,8 @@ class Measurement:
     require : what the operating point must keep, `surelearn.operating.Requirement` as text; then only
         what holds at a threshold that is chosen on these rows is measured
     thresholds, walk_delta : those of its walk, in their order, and the δ of each step
+    sets : the part of new rows whose true label prediction sets may miss; None: there are none
+    per_class, set_score, sets_delta : as in `surelearn.operating.PredictionSets`
     """
 
     task: Task | Literal["losses"]
@@ -117,6 +119,10 @@ class Measurement:
     require: str = ""
     thresholds: tuple[float, ...] = ()
     walk_delta: float = 0.0
+    sets: float | None = None
+    per_class: bool = False
+    set_score: str = "probability"
+    sets_delta: float = 0.0
 
     def options(self) -> dict[str, Any]:
         """Plain options for the facts; the last ones, which came later, and those of other
@@ -145,6 +151,15 @@ class Measurement:
         if not self.thresholds:
             return None
         return Walk(Requirement.parse(self.require), self.thresholds, self.walk_delta, self.cost)
+
+    @property
+    def prediction_sets(self) -> PredictionSets | None:
+        """The sets that are asked for, if they are."""
+        if self.sets is None:
+            return None
+        return PredictionSets(
+            self.sets, self.classes, self.per_class, self.set_score, self.sets_delta
+        )
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
@@ -282,6 +297,9 @@ def _classification(
             f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}"
         )
     predicted = _labels(model, X, y.size, "model", what)
+    if (sets := what.prediction_sets) is not None:
+        scores = sets.scores(model, X)
+        values |= sets.facts(scores, _positions(y, what.classes), sampler.one_row_a_unit())
     if (walk := what.walk) is not None:
         values |= walk_facts(
             walk, model, X, y, positive=what.positive, classes=what.classes, ordered=sampler.ordered
@@ -348,8 +366,7 @@ def _more_metrics(
     if isinstance(probabilities, Lacking):
         values["probabilities"] = probabilities.reason
         return
-    position = {label: i for i, label in enumerate(what.classes)}
-    codes = np.array([position.get(label, -1) for label in y.tolist()])
+    codes = _positions(y, what.classes)
     of_truth = np.where(codes < 0, 0.0, probabilities[np.arange(y.size), codes])
     if "brier" in what.metrics:
         squares = np.square(probabilities).sum(axis=1) - 2 * of_truth + 1
@@ -373,29 +390,10 @@ def _more_metrics(
             values |= sampler.kept(Loss(f"bin[{name}]", happened, inside, counted=True))
 
 
-def probabilities_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array | Lacking:
-    """(n, classes): the probabilities that the model gives, in the order of ``classes``, 0 for a
-    class that it does not know; or why what it gives are none.
-    """
-    give = subject_of(model).probabilities
-    if isinstance(give, Lacking):
-        return give
-    found = np.asarray(give(X), dtype=float)
-    own = list(np.asarray(getattr(model, "classes_", classes)).tolist())
-    if found.ndim != 2 or found.shape[1] != len(own):
-        return Lacking("probabilities", "the model does not give one number per row and class")
-    if not np.isfinite(found).all():
-        return Lacking("probabilities", "some of the model's probabilities are NaN or infinite")
-    if found.min() < -_SUM or np.abs(found.sum(axis=1) - 1).max() > _SUM:
-        return Lacking(
-            "probabilities", "the model's probabilities of some row are negative or do not sum to 1"
-        )
-    found = np.clip(found, 0.0, None)
-    given = np.zeros((len(found), len(classes)))
-    for label, column in zip(own, (found / found.sum(axis=1, keepdims=True)).T, strict=True):
-        if label in classes:
-            given[:, classes.index(label)] = column
-    return given
+def _positions(y: AnyArray, classes: tuple[Any, ...]) -> Ints:
+    """(n,) labels as positions among the classes; −1 for another."""
+    position = {label: i for i, label in enumerate(classes)}
+    return np.array([position.get(label, -1) for label in y.tolist()], dtype=np.intp)
 
 
 def said_and_happened(

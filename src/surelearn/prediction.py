@@ -24,6 +24,7 @@ from surelearn.data.frames import Source
 from surelearn.data.schema import Notes, Schema
 from surelearn.data.stream import Stream, open_stream
 from surelearn.operating import Requirement
+from surelearn.operating.sets import in_words
 from surelearn.persistence import Saved
 from surelearn.subject import scores_of
 
@@ -32,8 +33,11 @@ pc: Any = pyarrow.compute
 
 def predict(saved: Saved, source: Source, *, header: bool | None = None) -> pd.DataFrame:
     """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression
-    ``low`` and ``high``; ``outside`` names the columns in which a row lies far outside the rows that
-    the model was fitted on.
+    ``low`` and ``high``.
+
+    The probability of the class that matters is ``probability_<class>``; ``set`` are the labels of a
+    guaranteed prediction set (`surelearn.operating.sets.from_words` reads them); ``outside`` names the
+    columns in which a row lies far outside the rows that the model was fitted on.
 
     Parameters
     ----------
@@ -120,6 +124,7 @@ class Predictor:
         rows = self.rows(stream, table)
         made = scores_of(self.saved.model, rows)
         claim = interval_claim(self.saved.certificate)
+        made |= self._of_classes(rows, made)
         confident = abstains_below(self.saved.certificate)
         if confident is not None and "probability" in made:
             made["abstain"] = np.asarray(made["probability"], dtype=float) < confident
@@ -128,6 +133,29 @@ class Predictor:
             made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}
         outside = self.schema.outside(rows, self.notes)
         return made if outside is None else made | {"outside": outside}
+
+    def _of_classes(self, rows: pd.DataFrame, made: dict[str, Any]) -> dict[str, Any]:
+        """The probability of the class that matters, and the prediction set, where one is known or
+        guaranteed.
+        """
+        certificate, model = self.saved.certificate, self.saved.model
+        if certificate is None or self.schema.task != "classification":
+            return {}
+        positive, sets = certificate.facts.options.get("positive"), certificate.sets
+        added: dict[str, Any] = {}
+        if positive is not None and "probability" in made:
+            own = np.asarray(model.classes_).tolist()
+            if len(own) == 2:  # the answer's probability is known, and the other's with it
+                mine = np.asarray(made["prediction"] == positive, dtype=bool)
+                said = np.asarray(made["probability"], dtype=float)
+                added[f"probability_{positive}"] = np.where(mine, said, 1 - said)
+            elif positive in own:
+                shares = np.asarray(model.predict_proba(rows), dtype=float)
+                added[f"probability_{positive}"] = shares[:, own.index(positive)]
+        if sets is not None:
+            texts = [in_words(labels) for labels in sets.labels(model, rows)]
+            added["set"] = np.array(texts, dtype=object)
+        return added
 
     def tables(self, source: Source, *, header: bool | None = None) -> Iterator[pa.Table]:
         """The pieces of a table with what the model adds, under names that are free."""

@@ -17,7 +17,7 @@ from surelearn.operating import Requirement
 
 Kind = Literal[
     "mean", "gain", "row-weighted", "radius", "interval", "auc", "f1", "balanced", "difference", "walk",
-    "band", "distance",
+    "band", "distance", "set",
 ]  # fmt: skip
 CHOSEN = ", at the chosen threshold"
 NOVEL = "contents without a near copy among the fit rows"
@@ -35,7 +35,8 @@ class Quantity:
         its mean over the rows of groups; "radius", the distance from the truth of most targets;
         "interval", a rate from both sides; "auc", "f1", "balanced", "difference" as they are called;
         "walk", what is required of the chosen threshold; "band", a rate there by a bound that holds
-        at every threshold; "distance", how far a whole curve is from the truth
+        at every threshold; "distance", how far a whole curve is from the truth; "set", how often
+        prediction sets hold the truth, which has its own part of δ, see `shares`
     lower : whether it is bounded from below
     within : whether it is about a part of the units only
     bounds : the range of the loss; None for a rate, which is 0 or 1 by its kind
@@ -56,6 +57,27 @@ class Quantity:
 
 
 Table = list[list[Quantity]]
+OF_SETS = 0.5  # of what the headline leaves of δ, for prediction sets
+
+
+def shares(table: Table, headline: float) -> list[float]:
+    """Each line's part of δ, in the order of the table: the first has that of the headline, prediction
+    sets half of what is left, since their thresholds are found at a δ that must be known before the
+    rest is, and the others equal parts of the remainder.
+
+    Examples
+    --------
+    >>> risk, sets = (Quantity(name=n, quantity=n, label=n, kind=k) for n, k in (("risk", "mean"), ("set", "set")))
+    >>> shares([[risk]], 0.5), shares([[risk], [risk], [sets]], 0.5)
+    ([1.0], [0.5, 0.25, 0.25])
+    """
+    if len(table) == 1:
+        return [1.0]
+    of_sets = [any(one.kind == "set" for one in line) for line in table]
+    left = (1 - headline) * (1 - OF_SETS * any(of_sets))
+    others = len(table) - 1 - sum(of_sets)
+    made = [(1 - headline) * OF_SETS if sets else left / max(others, 1) for sets in of_sets]
+    return [headline, *made[1:]]
 
 
 def quantities(
@@ -77,10 +99,10 @@ def quantities(
     compared : columns whose slices' rates are compared
     """
     if what.task == "classification" and what.thresholds:
-        return [*_of_requirement(what), *_of_metrics(what, [])]
+        return [*_of_requirement(what), *_of_metrics(what, []), *_of_sets(what)]
     if what.task == "classification":
         table = _of_classes(what, list(slices), against=against, novel=novel)
-        return [*table, *_of_metrics(what, list(compared)), *_of_further(what)]
+        return [*table, *_of_metrics(what, list(compared)), *_of_further(what), *_of_sets(what)]
     if what.task == "losses":
         # a rate is called so by itself: "pass rate"
         rate = what.better == "higher" and (what.binary or what.loss.endswith(" rate"))
@@ -333,6 +355,22 @@ def _of_metrics(what: Measurement, compared: list[str]) -> Table:
             ]
         )
     return [line for line in table if line]
+
+
+def _of_sets(what: Measurement) -> Table:
+    """How often prediction sets hold the true label: of all rows, or of each label's."""
+    if what.sets is None:
+        return []
+    held = "true label in the prediction set"
+    if not what.per_class:
+        return [[Quantity(name="set", quantity="set_coverage", label=held, kind="set", lower=True)]]
+    shared = {"quantity": "class_coverage", "family": "class", "kind": "set", "within": True}
+    return [
+        [
+            Quantity(name=f"set[{c}]", label=f"{held} where it is {c}", lower=True, **shared)
+            for c in what.classes
+        ]
+    ]
 
 
 def _of_further(what: Measurement) -> Table:

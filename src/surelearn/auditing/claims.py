@@ -82,6 +82,7 @@ class Certified:
         none
     rival : the model that is compared with; None: the best constant answer of the fit rows
     rungs : the thresholds that an operating point may be chosen among
+    set_score : what prediction sets score labels by, `surelearn.operating.sets.SCORES`
     """
 
     table: Table
@@ -91,6 +92,7 @@ class Certified:
     rival: Any = None
     compared: Compared | None = None
     rungs: Rungs | None = None
+    set_score: str = "probability"
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
     more["novel"] = (
         about.compared.novel if about.compared is not None and about.compared.planned else None
     )
-    more |= _metrics(about, options)
+    more |= _metrics(about, options) | _sets(about, options)
     learner = own_certificate(fitted.model, fitted.selection, about.dropped)
     if about.including is None:
         made = certify(fitted.model, X, y, **more, **shared)
@@ -158,7 +160,8 @@ def _at_a_chosen_threshold(
     """The claims about a threshold that the certify rows choose: walked once to find it, and once
     more with the model that answers from there on, which is the one that is certified.
     """
-    more = {"require": options.require, "thresholds": rungs.thresholds, **_metrics(about, options)}
+    more = {"require": options.require, "thresholds": rungs.thresholds}
+    more |= _metrics(about, options) | _sets(about, options)
     if options.slices:
         more["slices"] = _slices(about, options)
 
@@ -183,7 +186,7 @@ def certify_rows(
 ) -> Certificate:
     """The claims about a model that was fitted elsewhere."""
     if task == "classification":
-        more = {**more, "metrics": ALWAYS_CLAIMED}
+        more = {**more, "metrics": ALWAYS_CLAIMED, **options.of_sets}
     made = certify(model, X, y, task=task, **more, **asked_of(options, task))
     return of_page(made, own_certificate(model, None), withheld, {})
 
@@ -271,6 +274,12 @@ def _metrics(about: Certified, options: Options) -> dict[str, Any]:
     else:
         said = scores.max(axis=1)
     return {"metrics": metrics, "bins": cut_bins(said[~np.isnan(said)], about.split.certify.size)}
+
+
+def _sets(about: Certified, options: Options) -> dict[str, Any]:
+    """Prediction sets, where they are asked for."""
+    asked = options.of_sets
+    return asked and {**asked, "set_score": about.set_score}
 
 
 def cut_bins(said: Array, n: int) -> tuple[float, ...]:

@@ -27,7 +27,7 @@ from surelearn.auditing.pages import document, looked
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
 from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
-from surelearn.auditing.walking import at_threshold, check_table, rungs_of
+from surelearn.auditing.walking import at_threshold, check_table, rungs_of, set_score
 from surelearn.certificate import Certificate
 from surelearn.data import Table
 from surelearn.data.independence import Search, search_rows, search_table
@@ -127,7 +127,8 @@ def audit(
     dry_run : of a table: only say which rows do what and what is odd about those to fit on; use no
         certify row
     **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``,
-        ``require``, ``loss_bound``, ``largest_group``, ``seed``, … as in `surelearn.auditing.options.Options`;
+        ``require``, ``sets``, ``per_class``, ``loss_bound``, ``largest_group``, ``seed``, … as in
+        `surelearn.auditing.options.Options`;
         ``independent=True`` vouches for rows that look dependent, ``population="labelled"`` says
         that rows without a label do not matter; ``show_rows=True`` prints values of single rows;
         ``skip=("poisoning", …)`` leaves out sections, ``effort=0.1`` gives them a tenth of their
@@ -211,6 +212,7 @@ def _audit_table(
     about = Certified(
         table, split, fitted, including, rival, compare_table(table, split, fitted.columns),
         None if including is not None else rungs_of(table, split, fitted, options),
+        set_score(table, split, fitted, options),
     )  # fmt: skip
     models_here = [fitted.model] if including is None else [fitted.model, including.model]
     with fixed_models(
@@ -327,6 +329,8 @@ def _audit_fitted(given: _Given, ledger: LedgerArgument, options: Options, runne
         raise ValueError("a fitted model needs X and y, rows it has not seen")
     model, seen, groups, against = given.model, given.seen, given.groups, given.against
     task, classes = task_of(model, given.task), given.classes
+    if options.sets is not None and task == "regression":
+        raise ValueError("sets is about labels; numbers have an interval, see alpha")
     X = in_rows(given.X if hasattr(given.X, "shape") else np.asarray(given.X))
     y = np.asarray(given.y)
     fit_rows = (

@@ -134,6 +134,8 @@ def gate(
     True
     """
     asked = Options(**options)
+    if asked.sets is not None:
+        raise OptionError(lambda s: f"a gate only says pass or fail: leave out {s}", "sets")
     if (max_risk is None) == (asked.require is None):
         raise OptionError(
             lambda m, r: f"a gate needs {m}, the risk to be guaranteed, or {r}, not both",

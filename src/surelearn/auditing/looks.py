@@ -9,7 +9,6 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +97,7 @@ def describe_look(
     ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone
     later is not charged. ``asked_of_rows``: what else decides on a claim, such as weights.
     """
-    counted = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
+    counted = {name: value for name, value in options.stated().items() if name not in UNCOUNTED}
     if (
         options.require is None
     ):  # a look that was recorded before there were requirements is the same

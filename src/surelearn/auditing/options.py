@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
 
@@ -68,12 +68,14 @@ class Options:
     population: str | None = None
     coins: bool = False
     require: str | None = None
+    sets: float | None = None
+    per_class: bool = False
 
     def __post_init__(self) -> None:
         for name in ("slices", "skip"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-        for name in ("delta", "alpha", "threshold", "certify_fraction"):
+        for name in ("delta", "alpha", "threshold", "certify_fraction", "sets"):
             self._check(name, lambda x: 0 < x < 1, "lie strictly between 0 and 1")
         self._check("select_fraction", lambda x: 0 <= x < 1, "be at least 0 and below 1")
         for name in ("cost", "loss_bound", "minutes"):
@@ -95,6 +97,11 @@ class Options:
                 "positive",
             )
         self._check_requirement()
+        if self.per_class and self.sets is None:
+            raise OptionError(
+                lambda p, s: f"{p} goes with {s}, the part of new rows whose sets may miss the truth",
+                "per_class", "sets",
+            )  # fmt: skip
         if self.metric is not None and self.miss is not None:
             raise OptionError(
                 lambda *names: (
@@ -181,6 +188,16 @@ class Options:
     def requirement(self) -> Requirement | None:
         """What the operating point must keep."""
         return None if self.require is None else Requirement.parse(self.require)
+
+    def stated(self) -> dict[str, Any]:
+        """All options by name, without those about prediction sets where none are asked for."""
+        left_out = ("sets", "per_class") if self.sets is None else ()
+        return {name: v for name, v in asdict(self).items() if name not in left_out}
+
+    @property
+    def of_sets(self) -> dict[str, Any]:
+        """What `certify` is told of prediction sets."""
+        return {} if self.sets is None else {"sets": self.sets, "per_class": self.per_class}
 
     @property
     def miss(self) -> float | None:

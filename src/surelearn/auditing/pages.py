@@ -5,7 +5,7 @@ the confidence that this look has, sections, and the document.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from surelearn.auditing.claims import Withholding
@@ -89,7 +89,7 @@ def document(
     chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
     numbers: dict[str, Any] = {
-        "options": asdict(context.options),
+        "options": context.options.stated(),
         "turn": context.turn,
         "threshold": context.threshold,
     }

@@ -170,6 +170,10 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
         if name == "loss" and wanted is None and made[name] == Measurement.loss:
             continue
         yield f"its option {name} is {made[name]!r}, in audit.json it is {wanted!r}"
+    for name in ("sets", "per_class"):
+        wanted = getattr(options, name)
+        if made.get(name) != (wanted or None):
+            yield f"its option {name} is {made.get(name)!r}, in audit.json it is {wanted!r}"
     if "require" in made and made["require"] != options.require:
         yield f"it requires {made['require']!r}, in audit.json that is {options.require!r}"
 
@@ -267,9 +271,9 @@ def _check_answers(
 def _not_made(certificate: Certificate, units: Units, roles: Roles) -> Iterator[str]:
     """In what a certificate's claims are others than those that are made of the answers today."""
     options = certificate.facts.options
-    names = ("positive", "cost", "loss_bound", "largest_group", "require")
+    names = ("positive", "cost", "loss_bound", "largest_group", "require", "sets")
     given: dict[str, Any] = {name: options.get(name) for name in names}
-    given |= {name: options[name] for name in ("alpha",) if name in options}
+    given |= {name: options[name] for name in ("alpha", "per_class") if name in options}
     if options.get("task") == "regression":
         given["loss"] = options["loss"]
     rungs = None

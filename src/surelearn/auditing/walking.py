@@ -13,11 +13,21 @@ from surelearn.auditing.options import OptionError, Options
 from surelearn.certificate import Certificate
 from surelearn.data import Table
 from surelearn.operating import Rungs, ladder
+from surelearn.operating.sets import SCORES, choose_score
 from surelearn.selection.split import Split
 
 
 def check_table(table: Table, options: Options) -> None:
-    """Refuse a requirement that this table's rows cannot show, before any work."""
+    """Refuse a requirement, or prediction sets, that this table's rows cannot show, before any work."""
+    if options.sets is not None and table.task == "regression":
+        raise OptionError(
+            lambda s: f"{s} is about labels; numbers have an interval, see --alpha", "sets"
+        )
+    if options.sets is not None and table.time is not None:
+        raise OptionError(
+            lambda s, t: f"{s} is guaranteed for rows that are drawn independently: leave out {t}",
+            "sets", "time",
+        )  # fmt: skip
     requirement = options.requirement
     if requirement is None:
         return
@@ -65,6 +75,24 @@ def rungs_of(table: Table, split: Split, fitted: FittedChoice, options: Options)
         column = classes.tolist().index(options.positive)
         score, good = p[:, column], np.asarray(y == options.positive, dtype=bool)
     return ladder(requirement, score, good, split.certify.size, options.delta / 2, options.cost)
+
+
+def set_score(table: Table, split: Split, fitted: FittedChoice, options: Options) -> str:
+    """What prediction sets score labels by: what makes the smallest ones of out-of-fold probabilities of
+    the rows fitted on; the plain one where there are none.
+    """
+    scores = fitted.selection.scores
+    if options.sets is None or scores is None:
+        return SCORES[0]
+    train = np.union1d(split.fit, split.select)
+    told = ~np.isnan(scores).any(axis=1)
+    codes = np.unique(table.y[train], return_inverse=True)[1][told]
+    classes = scores.shape[1]
+    share = options.delta / 4 / (classes if options.per_class else 1)  # as of a first look
+    return choose_score(
+        np.asarray(scores)[told], codes, options.sets, split.certify.size, share,
+        per_class=options.per_class,
+    )  # fmt: skip
 
 
 def at_threshold(fitted: FittedChoice, certificate: Certificate, options: Options) -> FittedChoice:

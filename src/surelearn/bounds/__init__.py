@@ -96,6 +96,7 @@ from surelearn.bounds.poisoning_range import (
     poisoning_threshold_moved,
     poisoning_threshold_reversed,
 )
+from surelearn.bounds.prediction_sets import conformal_coverage
 from surelearn.bounds.privacy import (
     dp_sgd_epsilon,
     dp_sgd_renyi,
@@ -203,6 +204,7 @@ __all__ = [
     "clopper_pearson_interval",
     "clopper_pearson_lower",
     "column_perturbations",
+    "conformal_coverage",
     "conformal_radius",
     "conformal_rank",
     "conformal_rank_pac",

@@ -37,6 +37,7 @@ Examples:
   surelearn audit visits.csv --target sick --group patient
   surelearn audit sales.csv --target amount --time date
   surelearn audit data.csv --target sick --positive yes --require "sensitivity >= 0.95"
+  surelearn audit letters.csv --target letter --sets 0.05 --per-class
   surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
 """
 
@@ -89,6 +90,9 @@ Examples:
               help="Choose the threshold that keeps it on new rows, and guarantee it: 'sensitivity >= 0.95' (specificity,"
               " precision; 'error <= 0.01' among the answered, 'mean_cost <= 0.2'; of numbers 'mean_error <= 3')."
               " Exit with 1 if it cannot be kept.")  # fmt: skip
+@click.option("--sets", type=float, metavar="ALPHA",
+              help="Prediction sets, guaranteed to miss the true class of at most this part of new rows.")  # fmt: skip
+@click.option("--per-class", is_flag=True, help="--sets for each class by itself.")
 @click.option(
     "--slice",
     "slices",

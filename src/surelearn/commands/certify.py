@@ -35,6 +35,7 @@ Examples:
   surelearn certify answers.csv --truth label --answer predicted
   surelearn certify scored.csv --truth label --score p_cancer --positive cancer
   surelearn certify scored.csv --truth label --score p_cancer --positive cancer --require "sensitivity >= 0.95"
+  surelearn certify scored.csv --truth label --probability "p_*" --sets 0.1
   surelearn certify evals.jsonl --pass passed --group conversation --slice topic
   surelearn certify evals.jsonl --grade score --loss-range 0 1
   surelearn certify ab.csv --truth label --answer new --against old
@@ -80,6 +81,9 @@ Examples:
               help="Choose a threshold of --score that keeps it on new rows, and guarantee it: 'sensitivity >= 0.95'"
               " (specificity, precision, 'error <= 0.01' among the answered, 'mean_cost <= 0.2');"
               " of numbers 'mean_error <= 3'. Exit with 1 if it cannot be kept.")  # fmt: skip
+@click.option("--sets", type=float, metavar="ALPHA",
+              help="Prediction sets, guaranteed to miss the true class of at most this part of new rows.")  # fmt: skip
+@click.option("--per-class", is_flag=True, help="--sets for each class by itself.")
 @click.option("--one-pass", is_flag=True, default=None,
               help="Read the file once, in memory that does not grow with its rows"
               " (a long file is read so by itself).")  # fmt: skip

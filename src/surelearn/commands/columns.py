@@ -16,6 +16,9 @@ _OPTIONS = (
     click.option("--answer", multiple=True, metavar="COLUMN",
                  help="The answers; several columns: the first guess, the second, …"),
     click.option("--score", metavar="COLUMN", help="Probability, or any score, of --positive."),
+    click.option("--probability", metavar="'p_*'",
+                 help="The columns with a probability of each class: * stands for the class. Without"
+                 " --answer the most probable class is the answer."),
     click.option("--pass", "passed", metavar="COLUMN", help="Whether each row passed."),
     click.option("--grade", metavar="COLUMN", help="A number for each row; higher is better."),
     click.option("--loss-range", type=float, nargs=2, metavar="LEAST MOST",

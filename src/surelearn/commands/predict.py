@@ -53,9 +53,10 @@ def command(
     """Predict the rows of FILE ("-": standard input) with a MODEL: the folder of an audit, or the
     model in it.
 
-    Adds the prediction, its probability where the model gives one, whether to abstain where errors among
-    the answered were certified, and for regression the interval that was certified. Files larger
-    than memory are read in pieces.
+    Adds the prediction, its probability where the model gives one and that of the class that matters,
+    the prediction set where sets were certified (labels joined by |, the most probable first), whether
+    to abstain where errors among the answered were certified, and for regression the interval that was
+    certified. Files larger than memory are read in pieces.
     """
     from surelearn.persistence import find_model, read_model
     from surelearn.prediction import Predictor, same_file
@@ -105,6 +106,7 @@ def _what_was_added(predictor: Predictor) -> str:
         if with_probability
         else "added: prediction; the model gives no probability"
     )
+    added += _set_promised(saved.certificate)
     if saved.certificate is not None and "walk.threshold" in saved.certificate.facts:
         return f"{added}{_promised(saved.certificate)}"
     risk = next((claim for claim in claims if claim.quantity == "risk"), None)
@@ -114,6 +116,22 @@ def _what_was_added(predictor: Predictor) -> str:
         f"{added}; errors {risk.bound()} on new rows like the certified ones"
         f" ({percent_sure(risk.delta)} sure)"
     )
+
+
+def _set_promised(certificate: Certificate | None) -> str:
+    """What a prediction set promises; "" where there are none."""
+    from surelearn.plain import percent_sure, show
+
+    sets = None if certificate is None else certificate.sets
+    if certificate is None or sets is None:
+        return ""
+    claim = next(
+        c for c in certificate.together if c.quantity in ("set_coverage", "class_coverage")
+    )
+    whose = "of each class's new rows" if sets.per_class else "of new rows like the certified ones"
+    sure = claim.delta * (sum(cut is not None for cut in sets.thresholds))
+    held = show(1 - sets.alpha, "rate")
+    return f", a set that holds the truth of {held} {whose} ({percent_sure(sure)} sure)"
 
 
 def _promised(certificate: Certificate) -> str:

@@ -14,6 +14,7 @@ from surelearn.auditing.answers.one_pass import audit_counted, counted_if
 from surelearn.auditing.answers.operating import (
     answering,
     check_required,
+    check_sets,
     divide_units,
     tells_apart,
 )
@@ -41,7 +42,7 @@ from surelearn.selection.ledger import LedgerArgument, Look
 # of `Options`, those that answers have
 ASKED = (
     "delta", "positive", "cost", "alpha", "loss", "loss_bound", "largest_group", "skip",
-    "show_rows", "independent", "population", "require",
+    "show_rows", "independent", "population", "require", "sets", "per_class",
 )  # fmt: skip
 # of `Roles`, those that are filled in where a model answers
 OF_MODELS = ("probabilities", "labels", "answered_by", "rival_by")
@@ -71,7 +72,7 @@ def audit_answers(
     one_pass : whether a file is read in one pass, in memory that does not grow with its rows; by
         default where it is long (`surelearn.data.counting.is_large`) and counts and sums are enough
     **given : which column is what (`surelearn.auditing.answers.Roles`), and ``delta``,
-        ``positive``, ``cost``, ``require``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
+        ``positive``, ``cost``, ``require``, ``sets``, ``per_class``, ``alpha``, ``loss``, ``loss_bound``, ``largest_group``,
         ``independent``, ``population``, ``show_rows``, ``skip`` as in `surelearn.audit`
 
     Examples
@@ -118,6 +119,7 @@ def roles_and_options(given: Mapping[str, Any], *, answered: bool = False) -> tu
             "truth",
         )
     check_required(roles, options)
+    check_sets(roles, options)
     return roles, replace(options, slices=roles.slices)
 
 
@@ -281,7 +283,8 @@ def asked_of_answers(task: Kind, roles: Roles, options: Options) -> dict[str, An
         asked["weight_bound"] = roles.weight_bound
     if task == "classification":
         asked |= {"task": task, "positive": options.positive, "cost": options.cost}
-        return asked | ({} if options.require is None else {"require": options.require})
+        asked |= {} if options.require is None else {"require": options.require}
+        return asked | options.of_sets
     if task == "losses":
         return {**asked, "loss_range": roles.loss_range or (0.0, 1.0), "better": "higher"}
     numbers = {name: getattr(options, name) for name in ("alpha", "loss", "loss_bound")}
@@ -301,6 +304,13 @@ def _answered(roles: Roles) -> str:
     """The column that answers stand in."""
     return next(
         name
-        for name in (*roles.answer, roles.score, roles.passed, roles.grade, roles.winner)
+        for name in (
+            *roles.answer,
+            roles.score,
+            roles.probability,
+            roles.passed,
+            roles.grade,
+            roles.winner,
+        )
         if name
     )

@@ -62,6 +62,8 @@ def gate_answers(
     True
     """
     roles, options = roles_and_options(given)
+    if options.sets is not None:
+        raise OptionError(lambda s: f"a gate only says pass or fail: leave out {s}", "sets")
     if options.require is None:
         check_goals(max_risk, at_least, roles)
     elif max_risk is not None or at_least is not None:

@@ -42,6 +42,7 @@ FILLED = (
     "ours",
     "separator",
     "probabilities",
+    "probability",
 )
 
 

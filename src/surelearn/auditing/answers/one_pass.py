@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,7 +112,13 @@ def counted_if(
             "one_pass",
             "require",
         )
-    large = options.require is None and is_large(source) and not cannot(roles)
+    if options.sets is not None and one_pass:
+        raise OptionError(
+            lambda o, s: f"{o} does not go with {s}, which rank every row's score: leave out one",
+            "one_pass", "sets",
+        )  # fmt: skip
+    whole = options.require is not None or options.sets is not None
+    large = not whole and is_large(source) and not cannot(roles)
     if one_pass is False or not (one_pass or large):
         return None
     steps = _Steps(runner.progress("million rows") or silent)
@@ -180,7 +186,7 @@ def verify_counted(certificate: Certificate, counted: CountedAnswers) -> Verific
 
 def _look(counted: CountedAnswers, roles: Roles, options: Options) -> Look:
     """How the ledger knows a page: the same answers, file and options are the same look."""
-    asked = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
+    asked = {name: value for name, value in options.stated().items() if name not in UNCOUNTED}
     parts = [fingerprint_model(counted.model), counted.hash, str(counted.rows)]
     parts += [json.dumps(asked, sort_keys=True, default=str), repr(sorted(roles.to_dict().items()))]
     audit = f"sha256:{hashlib.sha256('|'.join(['one pass', *parts]).encode()).hexdigest()}"

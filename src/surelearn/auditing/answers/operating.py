@@ -35,6 +35,8 @@ def check_required(roles: Roles, options: Options) -> None:
                 lambda r, t, a: f"{r} '{text}' is about forecasts: it needs {t} and {a} with numbers",
                 "require", "truth", "answer",
             )  # fmt: skip
+    elif roles.probability is not None and requirement.quantity == "error":
+        pass  # the confidence is the answer's probability
     elif roles.score is None and roles.answered_by is None:  # a model's score comes later
         raise OptionError(
             lambda r, s: f"{r} '{text}' chooses a threshold of scores: it needs {s}, their column",
@@ -51,6 +53,25 @@ def check_required(roles: Roles, options: Options) -> None:
                 lambda r, o: f"{r} '{text}' does not go with {o}: leave one of them out",
                 "require", name,
             )  # fmt: skip
+
+
+def check_sets(roles: Roles, options: Options) -> None:
+    """Refuse prediction sets of answers that nothing ranks, or of rows that no rank is about."""
+    if options.sets is None:
+        return
+    if roles.score is None and roles.probability is None and roles.answered_by is None:
+        raise OptionError(
+            lambda s, p, c: (
+                f"{s} needs a number for each label: {p}, the columns with a probability of each"
+                f" class, or {c} where there are two"
+            ),
+            "sets", "probability", "score",
+        )  # fmt: skip
+    for name in ("weight", "separator"):
+        if getattr(roles, name) is not None:
+            raise OptionError(
+                lambda s, o: f"{s} does not go with {o}: leave one of them out", "sets", name
+            )
 
 
 def divide_units(units: Units, requirement: Requirement, options: Options) -> tuple[Units, Rungs]:

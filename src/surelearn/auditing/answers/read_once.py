@@ -58,6 +58,7 @@ def cannot(roles: Roles) -> str:
     """Why answers of this kind are not counted in one pass; "" where they are."""
     needs = {
         "scores and their thresholds need every row's score": roles.score is not None,
+        "probabilities are read of every row": roles.probability is not None,
         "of several raters every row's majority is needed": len(roles.truth) > 1,
         "of several guesses every row's first right one is needed": len(roles.answer) > 1,
         "sets of labels are compared row by row": roles.separator is not None,

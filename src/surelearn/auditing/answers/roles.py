@@ -23,6 +23,8 @@ class Roles:
     truth : the columns of labels, or of numbers: several where several raters labelled the rows
     answer : the column of the answers; several: the first guess, the second, …
     score : of the class that matters: a probability, or any number that ranks rows
+    probability : the columns with a probability of each class, by a pattern whose star is the class,
+        such as "p_*"; without ``answer`` the most probable class is the answer
     threshold : with ``score``: the class is answered from this score on; by default 0.5 of
         probabilities
     passed : whether a unit passed
@@ -68,6 +70,7 @@ class Roles:
     labels: tuple[str, ...] = ()
     answered_by: str | None = None
     rival_by: str | None = None
+    probability: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -123,7 +126,8 @@ class Roles:
         """Refuse what says nothing, or too much."""
         main = {"passed": self.passed, "grade": self.grade, "winner": self.winner}
         given = [name for name, column in main.items() if column]
-        by_truth = bool(self.truth or self.answer or self.score or self.answered_by)
+        by_score = bool(self.score or self.probability or self.answered_by)
+        by_truth = bool(self.truth or self.answer or by_score)
         if len(given) + by_truth != 1:
             said = ("truth", "answer", "score", "passed", "grade", "winner")
             many = "only one of these can be what is certified" if given else "say what is what"
@@ -134,11 +138,11 @@ class Roles:
                 *said,
             )
         if by_truth and not self.truth:
-            name = "answer" if self.answer else "score"
+            name = "answer" if self.answer else "score" if self.score else "probability"
             raise OptionError(
                 lambda n, t: f"{n} needs {t}, the column of what is right", name, "truth"
             )
-        if by_truth and not (self.answer or self.score or self.answered_by):
+        if by_truth and not (self.answer or by_score):
             raise OptionError(
                 lambda t, a, s: f"{t} needs {a}, the column of the answers, or {s}",
                 "truth",
@@ -148,6 +152,7 @@ class Roles:
 
     def _check_together(self) -> None:
         """Refuse what does not go together."""
+        self._check_probability()
         goes: tuple[tuple[str, bool, str], ...] = (
             ("ours", self.winner is not None, "winner"),
             ("loss_range", self.grade is not None, "grade"),
@@ -199,17 +204,45 @@ class Roles:
                 lambda t, w: f"several {t} columns do not go with {w}", "truth", "weight"
             )
 
+    def _check_probability(self) -> None:
+        """Refuse a pattern that is none, or goes with other columns."""
+        pattern = self.probability
+        if pattern is None:
+            return
+        if pattern.count("*") != 1:
+            raise OptionError(
+                lambda p: (
+                    f"{p} must have one star in the place of the class, such as 'p_*' for the columns"
+                    f" p_cat and p_dog, not {pattern!r:.60}"
+                ),
+                "probability",
+            )
+        for name in ("score", "separator", "answered_by"):
+            if getattr(self, name) is not None:
+                other = "a model" if name == "answered_by" else None
+                raise OptionError(
+                    lambda p, o, other=other: f"{p} does not go with {other or o}: leave it out",
+                    "probability", name,
+                )  # fmt: skip
+        if len(self.answer) > 1:
+            raise OptionError(
+                lambda p, a: f"{p} goes with one {a}, or none", "probability", "answer"
+            )
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, from which `from_dict` makes the same roles."""
+        """Plain data, from which `from_dict` makes the same roles; what came later only where it is
+        given.
+        """
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
+            if name != "probability" or value is not None
         }
 
     def stated(self) -> dict[str, Any]:
         """As `to_dict`, without what is as it is by default."""
         usual = Roles(passed="any").to_dict() | {"passed": None}
-        return {name: value for name, value in self.to_dict().items() if value != usual[name]}
+        return {n: value for n, value in self.to_dict().items() if value != usual.get(n)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Roles:

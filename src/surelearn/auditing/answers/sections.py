@@ -19,6 +19,7 @@ from surelearn.auditing.sections import (
     next_steps,
     operating_point,
     performance,
+    prediction_sets,
     slices,
 )
 from surelearn.auditing.single_rows import FEWEST
@@ -139,6 +140,7 @@ ENTRIES: tuple[Entry, ...] = (
     GRADES,
     RATERS,
     operating_point.ENTRY,
+    prediction_sets.ENTRY,
     costly.ENTRY,
     next_steps.ENTRY,
     slices.ENTRY,

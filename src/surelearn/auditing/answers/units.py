@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.shares import with_shares
 from surelearn.auditing.independence import labels_missing
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
@@ -169,6 +170,8 @@ def units_of(
     live: bool = False,
 ) -> Units:
     """As `read_units`, of a table that was read."""
+    if roles.probability is not None:
+        raw, roles, labels = with_shares(raw, roles, positive, labels, live=live)
     labels = labels or roles.labels or None
     reader = _Reader(raw, _named(raw, roles), labels, walked=walked, live=live)
     kind = reader.roles.kind
