@@ -62,8 +62,28 @@ class LiveAnswers:
         judged = pd.DataFrame({"truth": units.y, "answer": answers}).astype(str)
         beside = units.beside.add_prefix("beside ").reset_index(drop=True)
         hashes = hash_rows(pd.concat([beside, judged], axis=1))
-        return hashes, np.asarray(units.y), np.asarray(answers), units.groups, units.X
+        truths, answered = np.asarray(units.y), np.asarray(answers)
+        return hashes, truths, answered, units.groups, units.X, self._sets()
 
-    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
+    @property
+    def with_sets(self) -> bool:
+        """Whether the file has the scores that prediction sets are made of."""
+        from surelearn.subject import subject_of
+
+        sets = self.certificate.sets
+        return sets is not None and subject_of(self.units.model).gives_probabilities
+
+    def _sets(self) -> Any:
+        """(n, classes) the prediction sets; None where there are none."""
+        if not self.with_sets:
+            return None
+        model = self.units.model
+        if self.units.task == "classification" and hasattr(model, "probable"):
+            # as the certified scores were taken, whatever the range of these
+            probable = self.certificate.facts.options.get("score_is_probability", True)
+            model = model.taken_as(probable=probable)
+        return self.certificate.sets.members(model, self.units.X)
+
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Never asked: standard input is read at once."""
         return iter(())

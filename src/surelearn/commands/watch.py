@@ -107,6 +107,7 @@ def _watch(
 ) -> int:
     from surelearn import files
     from surelearn.monitoring import Looks
+    from surelearn.monitoring.losses import SETS
 
     path = path / "certificate.json" if path.is_dir() else path
     state = path.with_name(f"{path.stem}.watch.json") if state is None else state
@@ -142,6 +143,12 @@ def _watch(
         say(
             "claims about slices got no evidence: that takes the model and every column that it"
             " reads"
+        )
+    if not live.with_sets and any(each.claim.quantity in SETS for each in watch.watched):
+        say(
+            "claims about prediction sets got no evidence: that takes the model and every column that it"
+            " reads, or a column 'set' as surelearn predict writes it; of answers the columns of their"
+            " probabilities or score"
         )
     if (shift := watch.label_shift) is not None:
         say(f"{shift.text} ({shift.code})")
@@ -238,16 +245,18 @@ def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
     taken in.
     """
     if live.source != "-" or live.at_once:
-        hashes, truths, predictions, groups, rows = live.columns()
-        live.note = watch.feed(hashes, truths, predictions, groups, name=live.source, X=rows)
+        hashes, truths, predictions, groups, rows, sets = live.columns()
+        live.note = watch.feed(
+            hashes, truths, predictions, groups, name=live.source, X=rows, sets=sets
+        )
         watch.save(state)
         return
     if live.group is not None:
         raise ValueError("rows from standard input cannot be gathered into groups: pass files")
     saved = 0
     try:
-        for count, (truth, predicted, rows) in enumerate(live.one_by_one(), start=1):
-            watch.update(truth, predicted, X=rows)
+        for count, (truth, predicted, rows, sets) in enumerate(live.one_by_one(), start=1):
+            watch.update(truth, predicted, X=rows, sets=sets)
             if watch.alarm:
                 break
             if count % SAVE_EVERY == 0:
@@ -390,22 +399,24 @@ class _Live:
 
         from surelearn.data import hash_rows
 
-        hashes, truths, predictions, groups, sliced = [], [], [], [], []
+        hashes, truths, predictions, groups, sliced, sets = [], [], [], [], [], []
         with self.stream:
             for table in self.stream.tables:
                 self.rows += table.num_rows
-                truth, predicted, group, rows = self._read(table, self.stream)
+                truth, predicted, group, rows, inside = self._read(table, self.stream)
                 hashes.append(hash_rows(table.to_pandas()))
                 truths.append(truth)
                 predictions.append(predicted)
                 groups.append(group)
                 sliced.append(rows)
+                sets.append(inside)
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
         self._check_labels(made[1])
         rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
-        return (*made, None if self.group is None else np.concatenate(groups), rows)
+        inside = np.concatenate(sets) if self.with_sets else None
+        return (*made, None if self.group is None else np.concatenate(groups), rows, inside)
 
     def _check_labels(self, truths: AnyArray) -> None:
         """Refuse a file whose labels are all unknown: they are written in another way, which is
@@ -423,13 +434,30 @@ class _Live:
         """The columns that the certificate's slices are made of."""
         return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
 
-    def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any]:
+    @property
+    def with_sets(self) -> bool:
+        """Whether rows come with prediction sets: of the model, or in a column as `predict` writes it."""
+        sets = self.certificate.sets
+        return sets is not None and (self.complete or "set" in self.names)
+
+    def _sets(self, table: pa.Table, features: Any) -> Any:
+        """(n, classes) the prediction sets of a piece; None where there are none."""
+        sets = self.certificate.sets
+        if not self.with_sets:
+            return None
+        if self.complete:
+            return sets.members(self.predictor.saved.model, features)
+        words = table.column("set").cast("string").to_pylist()
+        return sets.read(words, f"{self.source}, column 'set'")
+
+    def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any, Any]:
         from surelearn.data.schema import read_labels
         from surelearn.subject import scores_of
 
         decimal = stream.decimal if stream is not None else "."
         scores: Any = {}
         rows: Any = None
+        features: Any = None
         if self.complete:
             rows = self.predictor.schema.conform(
                 table, self.source, self.predictor.notes, decimal=decimal
@@ -437,18 +465,18 @@ class _Live:
             scores = scores_of(self.predictor.saved.model, rows)
             if self.counter is not None:
                 self.counter.add(rows, scores)
-            rows = rows[self.sliced_by]
+            features, rows = rows, rows[self.sliced_by]
         predicted = scores.get("prediction")
         if self.prediction is not None:
             predicted = read_labels(table.column(self.prediction), self.kind, decimal=decimal)
         if not self.labelled:
-            return None, predicted, None, rows
+            return None, predicted, None, rows, None
         truth = read_labels(table.column(self.target), self.kind, decimal=decimal)
         group = None if self.group is None else read_labels(table.column(self.group), "words")
-        return truth, predicted, group, rows
+        return truth, predicted, group, rows, self._sets(table, features)
 
-    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Truth, prediction and the slices' columns of each row of standard input."""
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Truth, prediction, the slices' columns and the prediction set of each row of standard input."""
         import pyarrow as pa
 
         for number, row in enumerate(self._lines, start=2):
@@ -466,8 +494,8 @@ class _Live:
                     for name, value in zip(self.names, row, strict=True)
                 }
             )
-            truth, predicted, _, rows = self._read(table, None)
-            yield truth, predicted, rows
+            truth, predicted, _, rows, sets = self._read(table, None)
+            yield truth, predicted, rows, sets
 
 
 def _lines_of_standard_input() -> Iterator[list[str]]:

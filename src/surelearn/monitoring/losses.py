@@ -20,10 +20,11 @@ from surelearn.types import AnyArray
 RATES = ("sensitivity", "specificity", "precision")
 GRADES = ("mean_grade", "slice_grade")  # higher is better: bounded from below
 AMOUNTS = ("mean_cost", "mean_loss", "slice_loss", *GRADES)
+SETS = ("set_coverage", "class_coverage")
 SLICES = ("slice_risk", "slice_loss", "slice_grade")
 # the others are about some rows only
-EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss", "mean_grade")
-WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
+EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss", "mean_grade", "set_coverage")
+WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS, *SETS)
 NOWHERE = -2  # an answer that is no class
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
@@ -37,11 +38,13 @@ class LiveRows:
     truth, answer : positions among the model's classes (a truth of −1 is a label it never saw), or
         a regression's numbers
     slices : which rows are in which slice; empty where the rows' columns were not given
+    covered : whether the truth is in the prediction set; None where no sets were given
     """
 
     truth: npt.NDArray[Any]
     answer: npt.NDArray[Any]
     slices: Mapping[str, Mask] = field(default_factory=dict)
+    covered: Mask | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,9 @@ def _is_watchable(claim: Claim, certificate: Certificate) -> bool:
     if claim.quantity in SLICES:  # slices that are not data cannot be found among live rows
         cuts = certificate.facts.options.get("slices", ())
         return bool(cuts) and bool(part(claim))
-    return claim.quantity in WATCHABLE and (claim.quantity != "class_error" or bool(part(claim)))
+    if claim.quantity in ("class_error", "class_coverage"):
+        return bool(part(claim))
+    return claim.quantity in WATCHABLE
 
 
 def _says_something(claim: Claim) -> bool:
@@ -173,6 +178,8 @@ def unit_bound(claim: Claim) -> float:
     value = math.nan if isinstance(claim.value, tuple) else float(claim.value)
     if claim.quantity == "error_quantile":
         value = float(claim.inputs["alpha"]) if math.isfinite(value) else math.inf
+    elif claim.quantity in SETS:
+        value = float(claim.inputs["alpha"])
     elif claim.quantity in RATES:
         value = 1 - value
     elif claim.quantity in GRADES:
@@ -199,9 +206,11 @@ def read_rows(
     slices: Mapping[str, Mask],
     *,
     recorded: bool = False,
+    sets: Mask | None = None,
 ) -> LiveRows:
     """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
-    that is neither. ``recorded``: answers that somebody wrote down, which may be any words.
+    that is neither. ``recorded``: answers that somebody wrote down, which may be any words;
+    ``sets``: (n, classes) which labels are in each prediction set.
     """
     if what.task == "regression":
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
@@ -223,7 +232,10 @@ def read_rows(
             f"y_pred holds {_plain(strange)!r}, which is no answer of this model:"
             f" {_knows(what.classes)}"
         )
-    return LiveRows(truth, answer, slices)
+    covered = None
+    if sets is not None:  # a label that the model does not know is in no set
+        covered = sets[np.arange(len(truth)), np.maximum(truth, 0)] & (truth >= 0)
+    return LiveRows(truth, answer, slices, covered)
 
 
 def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
@@ -247,6 +259,9 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
             if claim.quantity == "error_quantile"
             else LOSSES[what.loss](error)
         )
+    if claim.quantity in SETS:
+        missed = np.zeros(rows.truth.shape) if rows.covered is None else ~rows.covered
+        return np.asarray(missed, dtype=float)
     if claim.quantity not in (*RATES, "mean_cost"):
         return (rows.truth != rows.answer).astype(float)
     is_positive, called = _is(what, rows.truth), _is(what, rows.answer)
@@ -259,7 +274,9 @@ def _concerned(claim: Claim, what: Measurement, rows: LiveRows) -> Mask:
     """Which rows the claim is about."""
     if claim.quantity in SLICES:
         return rows.slices.get(part(claim), np.zeros(rows.truth.shape, dtype=bool))
-    if claim.quantity == "class_error":
+    if claim.quantity in SETS and rows.covered is None:
+        return np.zeros(rows.truth.shape, dtype=bool)
+    if claim.quantity in ("class_error", "class_coverage"):
         return rows.truth == [str(label) for label in what.classes].index(part(claim))
     if claim.quantity == "precision":
         return _is(what, rows.answer)
@@ -307,7 +324,7 @@ def _numbers(values: AnyArray, name: str) -> npt.NDArray[np.float64]:
 
 def live_value(claim: Claim, rate: float) -> str:
     """The mean loss in the claim's own words: ``5.7%``, for a rate of successes ``94.3%``."""
-    if claim.quantity in RATES:
+    if claim.quantity in (*RATES, *SETS):
         return show(1 - rate, "rate")
     if claim.quantity in GRADES:
         return show(best(claim) - rate, claim.unit)

@@ -33,6 +33,7 @@ from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
 from surelearn.monitoring.losses import (
     EVERY_ROW,
+    SETS,
     SLICES,
     divide,
     find_claims,
@@ -82,7 +83,8 @@ class Watch:
     (`surelearn.monitoring.betting`).
 
     Every certified claim that live rows can contradict is watched at once: errors, sensitivity,
-    specificity, precision, class errors, slices, mean cost, prediction intervals, mean loss. One δ
+    specificity, precision, class errors, slices, mean cost, prediction intervals, prediction sets,
+    mean loss. One δ
     is divided among them before any live row is seen: half for the headline, the rest in equal
     parts for the other quantities, and a quantity's part equally for its classes or slices. If
     nothing has changed, an alarm is ever raised with probability at most δ plus the δ of the
@@ -183,6 +185,7 @@ class Watch:
         y_pred: npt.ArrayLike,
         groups: npt.ArrayLike | None = None,
         X: RowsLike | None = None,
+        sets: npt.ArrayLike | None = None,
     ) -> Watch:
         """Take in live rows, any number; nothing changes if they are refused.
 
@@ -194,6 +197,9 @@ class Watch:
             as their mean, and a group that counted in an earlier update is left out
         X : the rows themselves, as the model reads them: they say which slices a row is in. Without
             them the claims about slices get no evidence
+        sets : the prediction sets of a certificate that has some: (n, classes) which labels are in
+            them, as ``certificate.sets.members(model, X)`` says, or (n,) texts, as `surelearn predict`
+            writes them. Without them the claims about sets get no evidence
 
         Raises
         ------
@@ -206,7 +212,8 @@ class Watch:
                 f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe"
                 " the same rows"
             )
-        self._update(y_true, y_pred, groups, self._slices(X, y_true.size))
+        inside = self._sets(sets, y_true.size)
+        self._update(y_true, y_pred, groups, self._slices(X, y_true.size), inside)
         return self
 
     def _update(
@@ -215,6 +222,7 @@ class Watch:
         y_pred: AnyArray,
         groups: npt.ArrayLike | None,
         slices: Mapping[str, Mask],
+        sets: Mask | None,
     ) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
@@ -225,7 +233,12 @@ class Watch:
         labelled = ~missing(y_true)
         inside = {name: mask[labelled] for name, mask in slices.items()}
         rows = read_rows(
-            self._what, y_true[labelled], y_pred[labelled], inside, recorded=self._recorded
+            self._what,
+            y_true[labelled],
+            y_pred[labelled],
+            inside,
+            recorded=self._recorded,
+            sets=None if sets is None else sets[labelled],
         )
         losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
         hashes = (
@@ -236,6 +249,21 @@ class Watch:
         if self.labels is not None:
             self.labels.take(rows.truth)
         self.unlabelled += int((~labelled).sum())
+
+    def _sets(self, sets: npt.ArrayLike | None, n: int) -> Mask | None:
+        """(n, classes) which labels are in each prediction set; None where none are watched."""
+        known = self.certificate.sets
+        if sets is None or not any(each.claim.quantity in SETS for each in self.watched):
+            return None
+        given = np.asarray(sets)
+        if known is not None and given.ndim == 1 and given.dtype.kind in "OU":
+            given = known.read(given.tolist())
+        if given.dtype != bool or given.shape != (n, len(self._what.classes)):
+            raise ValueError(
+                "sets must be booleans, one row per label and one column per class of the certificate,"
+                f" or one text per row, not {given.dtype} of shape {given.shape}"
+            )
+        return given
 
     def _slices(self, X: RowsLike | None, n: int) -> Mapping[str, Mask]:
         """Which rows are in which slice; nothing without rows, or where no slice is watched."""
@@ -261,6 +289,7 @@ class Watch:
         groups: npt.ArrayLike | None = None,
         name: str = "",
         X: RowsLike | None = None,
+        sets: npt.ArrayLike | None = None,
     ) -> Fed:
         """`update` with those rows of a file that were not fed before: a file may grow at its end
         and be fed again.
@@ -273,7 +302,7 @@ class Watch:
         ----------
         row_hashes : a 64-bit hash of each row's content with its target, see
             `surelearn.data.table.hash_rows`
-        y_true, y_pred, groups, X : of all rows, see `update`
+        y_true, y_pred, groups, X, sets : of all rows, see `update`
         name : what to call the file
         """
         hashes = np.asarray(row_hashes)
@@ -287,7 +316,10 @@ class Watch:
         longest, digest = self._longest_beginning(hashes)
         new = slice(longest.rows, None)
         slices = {part: mask[new] for part, mask in self._slices(X, hashes.size).items()}
-        self._update(truth[new], answer[new], None if labels is None else labels[new], slices)
+        inside = self._sets(sets, hashes.size)
+        inside = None if inside is None else inside[new]
+        groups = None if labels is None else labels[new]
+        self._update(truth[new], answer[new], groups, slices, inside)
         if longest.rows < hashes.size:
             self._files.append(_File(str(name), int(hashes.size), digest))
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)

@@ -104,6 +104,19 @@ class RecordedScores(RecordedAnswers):
         """The column's numbers."""
         return np.asarray(_column(X, self.column), dtype=float)
 
+    def taken_as(self, *, probable: bool) -> RecordedScores:
+        """The same scores, taken for probabilities or not."""
+        own = tuple(self.classes_.tolist())
+        return RecordedScores(
+            self.column,
+            own,
+            self.content,
+            positive=self.positive,
+            threshold=self.threshold,
+            probable=probable,
+            answer=self.answer,
+        )
+
     def predict_proba(self, X: TableRows) -> Array:
         """(n, 2): in the order of the classes."""
         score = self.scores(X)

@@ -250,6 +250,8 @@ def certify_units(
         made = _less_of_unlabeled(made)
     names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
     names["answers"] = roles.stated()
+    if options.sets is not None and not units.probable:
+        names["score_is_probability"] = False
     names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}
     if withheld.raised is not None and units.task == "losses":
         absent = [Lacking(claim.quantity, withheld.raised.reason) for claim in made.claims]
