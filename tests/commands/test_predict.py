@@ -31,7 +31,7 @@ def test_predictions_are_the_pipelines(place, shell):
     assert "added: prediction and its probability; errors ≤ " in result.stderr
     assert result.stdout == ""
     written = pd.read_csv("p.csv")
-    added = ["prediction", "probability", "outside"]
+    added = ["prediction", "probability", "probability_yes", "outside"]
     assert list(written.columns) == ["x", "z", "c", "amount", "who", *added]
     model = read_model("classes/model").model
     X = new_rows(shell)[["x", "z", "c"]]
@@ -82,7 +82,7 @@ def test_values_pass_through_as_they_came(place, shell):
     (place / "new.csv").write_text(text, encoding="utf-8")
     result = shell.run("predict classes/model new.csv")
     head, *lines = result.stdout.split("\n")
-    assert head == "x,z,c,note,who,prediction,probability,outside"
+    assert head == "x,z,c,note,who,prediction,probability,probability_yes,outside"
     assert lines[0].startswith(' 1.50 ,NA,a,"say ""hi"", twice",,yes,0.')
     assert "\n".join(lines[1:]).startswith('-2,, b,"two\nlines",é,no,0.')
     assert "not read by the model: 'note'" in result.stderr

@@ -52,6 +52,8 @@ def promise(certificate: Certificate) -> str:
         answered = (
             f"at least **{show(bounds.get('answered', 0.0), 'rate', '>=')}** of rows answered"
         )
+        if answers_every_row(certificate):
+            return f"at most **{show(kept, 'rate', '<=')}** errors, with every row answered"
         return f"{answered}, at most **{show(kept, 'rate', '<=')}** errors among those"
     found, alarms = "", ""
     if "sensitivity" in bounds:
@@ -68,6 +70,11 @@ def promise(certificate: Certificate) -> str:
     elif said == "mean_cost":
         parts.insert(0, f"a mean cost of at most **{show(kept, 'number', '<=')}** per row")
     return "; ".join(filter(None, parts)) or "nothing"
+
+
+def answers_every_row(certificate: Certificate) -> bool:
+    """Whether no confidence is below the chosen threshold, since none is below 0."""
+    return float(certificate.facts["walk.threshold"]) <= 0
 
 
 def threshold_of(certificate: Certificate) -> str:
@@ -88,7 +95,9 @@ def verdict_of_requirement(context: Context) -> Verdict | None:
     sure = percent_sure(certificate.delta)
     if is_met(certificate):
         start, cut = "On new rows like these", threshold_of(certificate)
-        if requirement.quantity == "error":
+        if requirement.quantity == "error" and answers_every_row(certificate):
+            pass
+        elif requirement.quantity == "error":
             start = f"{start}, with answers from a confidence of {cut} on"
         else:
             start = f"{start}, called {quoted(context.options.positive)} from a score of {cut} on"

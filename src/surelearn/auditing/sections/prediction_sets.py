@@ -16,7 +16,7 @@ from surelearn.plain import percent_sure, show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.types import AnyArray, Bools
 
-MOST = 30  # classes of the table
+MOST = 12  # classes of the table
 MOST_SIZES = 8  # bars of the chart
 CHANCE = 0.01  # that a class is called far below although none is
 SCORED = {
@@ -28,7 +28,7 @@ SCORED = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class SetSizes:
     """How large the sets of certified rows are.
 
     Attributes
@@ -42,7 +42,7 @@ class Measured:
     empty: float
 
     @classmethod
-    def of(cls, certificate: Certificate) -> Measured:
+    def of(cls, certificate: Certificate) -> SetSizes:
         """From the counts of sizes."""
         counts = np.asarray(certificate.facts["set.sizes"], dtype=float)
         shares = counts / max(counts.sum(), 1)
@@ -65,7 +65,7 @@ def section(context: Context) -> Section | None:
     if sets is None:
         asked = f"Prediction sets that hold {promised} of true labels are not guaranteed"
         return ENTRY.says(notes=(f"{asked}: {_why(certificate)}.",))
-    found = Measured.of(certificate)
+    found = SetSizes.of(certificate)
     X, y = context.rows("certify")
     inside = sets.members(context.model, X)
     codes = _codes(sets, y)
@@ -120,7 +120,7 @@ def _scored(context: Context, sets: PredictionSets) -> str:
     )
 
 
-def _sizes(found: Measured) -> Finding:
+def _sizes(found: SetSizes) -> Finding:
     return Finding(
         code="SL303",
         text=(
