@@ -54,9 +54,9 @@ def certified(X, y, **options):
 
 
 def missed(sets, label=0):
-    """The part of new rows whose true label is outside: its score, 1 − p, is uniform."""
+    """The part of new rows whose true label is outside: its score is −ln p, and p uniform."""
     cut = sets.thresholds[label if sets.per_class else 0]
-    return 1 - cut
+    return math.exp(-cut)
 
 
 # ── coverage near the worst case ─────────────────────────────────────────────────────────────────────
@@ -205,8 +205,8 @@ def test_scores_by_hand_and_by_enumeration():
             for c, mine in enumerate(row):
                 more = row[row > mine]
                 want = {
-                    "probability": 1 - mine,
-                    "ratio": 1 - mine / row.max(),
+                    "probability": -math.log(mine),
+                    "ratio": math.log(row.max() / mine),
                     "cumulative": more.sum(),
                     "regularized": more.sum() + 0.1 * more.size,
                 }[score]

@@ -127,7 +127,7 @@ def test_a_score_of_two_classes_has_sets_whatever_its_range(here, shell):
         p = live["p_cat"].to_numpy()
         if name == "ranked":
             p = 0.5 + np.arcsinh(scale * p - scale / 2) / 1500
-        inside = made.sets.thresholds[0] >= np.where(live["two"] == "cat", 1 - p, p)
+        inside = made.sets.thresholds[0] >= -np.log(np.where(live["two"] == "cat", p, 1 - p))
         assert f"{inside.sum()} of {len(live)}" in watched.output, watched.output
 
 

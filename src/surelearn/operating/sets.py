@@ -24,6 +24,8 @@ SCORES = ("probability", "ratio", "cumulative", "regularized")
 QUANTITIES = ("set_coverage", "class_coverage")  # of claims
 SEPARATOR, ESCAPE, NO_LETTERS = "|", "\\", "\\e"
 _DIGITS = 12  # of a score: sums of floats in another order differ further behind
+_LEAST = 1e-300  # of a probability
+_EQUAL = 1.01
 _PENALTY = 0.1  # for each label that is more probable, of "regularized"
 
 
@@ -129,8 +131,9 @@ class PredictionSets:
 def nonconformity(score: str, probabilities: Array) -> Array:
     """(n, K) how little each label fits, by one of `SCORES`.
 
-    "probability": 1 − p_c (Y. Sadinle, J. Lei and L. Wasserman, Least ambiguous set-valued
-    classifiers, 2019); "ratio": 1 − p_c/max p; "cumulative": the sum of all larger probabilities
+    "probability": −ln p_c, which ranks as 1 − p_c does and tells small probabilities apart (Y. Sadinle,
+    J. Lei and L. Wasserman, Least ambiguous set-valued classifiers, 2019); "ratio": ln(max p/p_c);
+    "cumulative": the sum of all larger probabilities
     (Y. Romano, M. Sesia and E. Candès, Classification with valid and adaptive coverage, 2020, without
     a random part); "regularized": the same and 0.1 for each more probable label (A. Angelopoulos, S.
     Bates, J. Malik and M. I. Jordan, Uncertainty sets for image classifiers, 2021). By the last three
@@ -140,13 +143,13 @@ def nonconformity(score: str, probabilities: Array) -> Array:
     --------
     >>> p = np.array([[0.6, 0.3, 0.1]])
     >>> [nonconformity(score, p).round(2).tolist()[0] for score in SCORES]
-    [[0.4, 0.7, 0.9], [0.0, 0.5, 0.83], [0.0, 0.6, 0.9], [0.0, 0.7, 1.1]]
+    [[0.51, 1.2, 2.3], [0.0, 0.69, 1.79], [0.0, 0.6, 0.9], [0.0, 0.7, 1.1]]
     """
     p = np.asarray(probabilities, dtype=float)
-    if score == "probability":
-        return np.round(1 - p, _DIGITS)
-    if score == "ratio":
-        return np.round(1 - p / np.maximum(p.max(axis=1, keepdims=True), 1e-300), _DIGITS)
+    if score in ("probability", "ratio"):
+        p = np.maximum(p, _LEAST)
+        most = p.max(axis=1, keepdims=True) if score == "ratio" else 1.0
+        return np.round(np.log(most / p), _DIGITS)
     order = np.argsort(-p, axis=1, kind="stable")
     falling = np.take_along_axis(p, order, axis=1)
     before = np.cumsum(falling, axis=1) - falling
@@ -179,8 +182,8 @@ def choose_score(
     per_class: bool,
 ) -> str:
     """The score whose sets are smallest on rows that are not certified, by probabilities of fits without
-    them: an empty set counts as one label, since no answer is no smaller one, and of equal ones that
-    with fewer empty sets is taken, then the plainer one.
+    them: an empty set counts as one label, since no answer is no smaller one, and of scores whose sets
+    are equal to 1% that with fewer empty sets is taken, then the plainer one.
 
     Parameters
     ----------
@@ -206,7 +209,8 @@ def choose_score(
             cuts.append(cut)
         sizes = within(found, cuts).sum(axis=1)
         told.append((float(np.maximum(sizes, 1).mean()), float(np.mean(sizes == 0)), i))
-    return SCORES[min(told)[2]]
+    least = _EQUAL * min(size for size, _, _ in told)
+    return SCORES[min((round(empty, 2), i) for size, empty, i in told if size <= least)[1]]
 
 
 def shares_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,10 +21,10 @@ MOST = 12  # classes of the table
 MOST_SIZES = 8  # bars of the chart
 CHANCE = 0.01  # that a class is called far below although none is
 SCORED = {
-    "probability": "1 minus its probability",
-    "ratio": "1 minus its probability over that of the most probable class",
-    "cumulative": "the sum of all larger probabilities",
-    "regularized": "the sum of all larger probabilities and 0.1 for each of them",
+    "probability": "probability",
+    "ratio": "probability, as a part of that of the most probable class,",
+    "cumulative": "sum of all larger probabilities",
+    "regularized": "sum of all larger probabilities and 0.1 for each of them",
 }
 
 
@@ -112,11 +113,13 @@ def _scored(context: Context, sets: PredictionSets) -> str:
         if context.selection is not None and context.selection.scores is not None
         else "fixed beforehand"
     )
-    cuts = sets.thresholds[0]
-    at = f" is at most {cuts!r}" if not sets.per_class else " is at most the threshold of its class"
+    falls = sets.score in ("probability", "ratio")  # the score is minus its logarithm
+    cut = sets.thresholds[0] or 0.0
+    at = f"{math.exp(-cut) if falls else cut:.4g}"
+    side, at = "least" if falls else "most", "the threshold of its class" if sets.per_class else at
     return (
-        f"A set holds each class whose score, {SCORED[sets.score]} ({chosen}),{at}. The certified rows"
-        " gave the threshold: the score of a rank that was fixed by their number."
+        f"A set holds each class whose {SCORED[sets.score]} is at {side} {at}. That score was {chosen};"
+        " the certified rows gave the threshold: it is the score of a rank that was fixed by their number."
     )
 
 
