@@ -25,6 +25,7 @@ from surelearn.bounds import (
     clopper_pearson_interval,
     clopper_pearson_lower,
     conformal_radius,
+    conformal_score,
     dkw_distance,
     dkw_lower,
     f1_lower,
@@ -78,6 +79,7 @@ from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
+from surelearn.subject.bands import range_of
 from surelearn.subject.recorded import from_columns
 from surelearn.types import AnyArray, Label, Model, RowsLike
 
@@ -129,6 +131,7 @@ def certify(
     further: Sequence[Happened] = (),
     require: str | None = None,
     thresholds: Sequence[float] | None = None,
+    target_range: tuple[float, float] | None = None,
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -209,6 +212,10 @@ def certify(
         (``facts["walk.threshold"]``), the headline's part of δ is that of the walk, and of numbers
         that depend on the threshold only those are claimed that hold at a chosen one. Numbers take
         "mean_error <= 3", with ``loss_bound`` and no thresholds
+    target_range : regression: what the target can be, stated beforehand and never the range seen:
+        prediction intervals are clipped to it, and a new target outside counts as a miss; by default
+        the model's own ``target_range``. A model with ``predict_band``
+        (`surelearn.selection.widths.IntervalRegressor`) has intervals with a width of each row's own
 
     Returns
     -------
@@ -268,6 +275,7 @@ def certify(
             "cost": cost,
         }
         others |= {"baseline": baseline, "loss_bound": loss_bound, "require": require}
+        others |= {"target_range": target_range}
         if given := [name for name, value in others.items() if value is not None]:
             raise ValueError(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
@@ -298,6 +306,7 @@ def certify(
             loss="absolute" if loss is None else loss,
             loss_bound=loss_bound,
             largest_group=largest_group,
+            target_range=target_range,
         )
     what = _shifted(what, weights, weight_bound, proportional)
     chosen_here: list[Lacking] = []
@@ -639,6 +648,7 @@ def _what(
     loss: str,
     loss_bound: float | None,
     largest_group: int | None,
+    target_range: tuple[float, float] | None = None,
 ) -> Measurement:
     """Everything that is fixed before the rows are looked at, checked."""
     if task is None and classes is not None and isinstance(subject_of(model).task, Lacking):
@@ -651,8 +661,18 @@ def _what(
         if loss_bound is not None:
             stated.positive("loss_bound", loss_bound)
         return Measurement(
-            task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group
+            task=task,
+            alpha=alpha,
+            loss=loss,
+            loss_bound=loss_bound,
+            largest_group=largest_group,
+            banded=not isinstance(subject_of(model).band, Lacking),
+            target_range=range_of(model)
+            if target_range is None
+            else check_range(target_range, "target_range"),
         )
+    if target_range is not None:
+        raise ValueError("target_range is about numbers, and the model answers classes")
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
@@ -1015,7 +1035,13 @@ class _Writer:
         """The distance within which most new targets fall."""
         new = "random rows of new groups" if self.grouped else "new rows"
         label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
+        if quantity.name == "scores":
+            label = f"score of the interval, {100 * (1 - self.what.alpha):g}% of {new}"
         options = self._options(replace(quantity, label=label), delta, over="")
+        if quantity.name == "scores":
+            return self.facts.claim(
+                conformal_score, {"scores": "scores"}, alpha=self.what.alpha, **options
+            )
         return self.facts.claim(
             conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options
         )
@@ -1071,7 +1097,9 @@ def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
         reason = (
             "the interval's rank is that of rows as they were drawn, not of a shifted population"
         )
-        lacking.append(Lacking(what="error_quantile", theorem="conformal_radius", reason=reason))
+        own = ("score_quantile", "conformal_score")
+        name, theorem = own if what.banded else ("error_quantile", "conformal_radius")
+        lacking.append(Lacking(what=name, theorem=theorem, reason=reason))
     if what.loss_bound is None:
         reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="
         lacking.append(Lacking(what="mean_loss", theorem="betting_upper", reason=reason))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from surelearn.measurement import check_range
 from surelearn.operating import Requirement
 from surelearn.selection.costs import cost_of_threshold
+from surelearn.selection.width import FORMS, Form
 
 LABELLED = "labelled"  # what ``population`` may be
 
@@ -68,6 +70,8 @@ class Options:
     population: str | None = None
     coins: bool = False
     require: str | None = None
+    target_range: tuple[float, float] | None = None
+    width: Form | None = None
 
     def __post_init__(self) -> None:
         for name in ("slices", "skip"):
@@ -95,6 +99,7 @@ class Options:
                 "positive",
             )
         self._check_requirement()
+        self._check_interval()
         if self.metric is not None and self.miss is not None:
             raise OptionError(
                 lambda *names: (
@@ -141,6 +146,25 @@ class Options:
                 "require",
                 "largest_group",
             )
+
+    def _check_interval(self) -> None:
+        """Refuse a range of the target that is none, and a form of intervals that there is not."""
+        if self.width is not None and self.width not in FORMS:
+            raise OptionError(
+                lambda name: f"{name} must be {', '.join(FORMS)}, not {self.width!r:.60}", "width"
+            )
+        if self.target_range is None:
+            return
+        try:
+            object.__setattr__(self, "target_range", check_range(self.target_range))
+        except ValueError:
+            given = self.target_range
+            raise OptionError(
+                lambda name: (
+                    f"{name} must be two finite numbers, the lower one first, not {given!r:.60}"
+                ),
+                "target_range",
+            ) from None
 
     def _check(self, name: str, holds: Callable[[Any], bool], must: str) -> None:
         """Refuse a number that does not hold; None is for options that need not be given."""

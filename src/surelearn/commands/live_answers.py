@@ -55,6 +55,8 @@ class LiveAnswers:
         import pandas as pd
 
         from surelearn.data import hash_rows
+        from surelearn.lacking import Lacking
+        from surelearn.prediction import intervals
 
         units = self.units
         self.rows = len(units.y)
@@ -62,8 +64,12 @@ class LiveAnswers:
         judged = pd.DataFrame({"truth": units.y, "answer": answers}).astype(str)
         beside = units.beside.add_prefix("beside ").reset_index(drop=True)
         hashes = hash_rows(pd.concat([beside, judged], axis=1))
-        return hashes, np.asarray(units.y), np.asarray(answers), units.groups, units.X
+        ends = None
+        if units.task == "regression":
+            found = intervals(units.model, units.X, self.certificate, answers)
+            ends = None if isinstance(found, Lacking) else found
+        return hashes, np.asarray(units.y), np.asarray(answers), units.groups, units.X, ends
 
-    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:
         """Never asked: standard input is read at once."""
         return iter(())

@@ -40,6 +40,7 @@ Exit codes:
 """
 ALARM, DRIFT = 3, 4
 SAVE_EVERY = 1000  # rows of standard input
+ENDS = ("low", "high")  # columns of intervals, as `surelearn predict` writes them
 
 
 @click.command("watch", epilog=EXAMPLES)
@@ -238,16 +239,18 @@ def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
     taken in.
     """
     if live.source != "-" or live.at_once:
-        hashes, truths, predictions, groups, rows = live.columns()
-        live.note = watch.feed(hashes, truths, predictions, groups, name=live.source, X=rows)
+        hashes, truths, predictions, groups, rows, ends = live.columns()
+        live.note = watch.feed(
+            hashes, truths, predictions, groups, name=live.source, X=rows, intervals=ends
+        )
         watch.save(state)
         return
     if live.group is not None:
         raise ValueError("rows from standard input cannot be gathered into groups: pass files")
     saved = 0
     try:
-        for count, (truth, predicted, rows) in enumerate(live.one_by_one(), start=1):
-            watch.update(truth, predicted, X=rows)
+        for count, (truth, predicted, rows, ends) in enumerate(live.one_by_one(), start=1):
+            watch.update(truth, predicted, X=rows, intervals=ends)
             if watch.alarm:
                 break
             if count % SAVE_EVERY == 0:
@@ -390,22 +393,25 @@ class _Live:
 
         from surelearn.data import hash_rows
 
-        hashes, truths, predictions, groups, sliced = [], [], [], [], []
+        hashes, truths, predictions, groups, sliced, ends = [], [], [], [], [], []
         with self.stream:
             for table in self.stream.tables:
                 self.rows += table.num_rows
-                truth, predicted, group, rows = self._read(table, self.stream)
+                truth, predicted, group, rows, end = self._read(table, self.stream)
                 hashes.append(hash_rows(table.to_pandas()))
                 truths.append(truth)
                 predictions.append(predicted)
                 groups.append(group)
                 sliced.append(rows)
+                ends.append(end)
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
         self._check_labels(made[1])
         rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
-        return (*made, None if self.group is None else np.concatenate(groups), rows)
+        known = bool(ends) and all(end is not None for end in ends)
+        both = tuple(np.concatenate(part) for part in zip(*ends, strict=True)) if known else None
+        return (*made, None if self.group is None else np.concatenate(groups), rows, both)
 
     def _check_labels(self, truths: AnyArray) -> None:
         """Refuse a file whose labels are all unknown: they are written in another way, which is
@@ -423,13 +429,15 @@ class _Live:
         """The columns that the certificate's slices are made of."""
         return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
 
-    def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any]:
+    def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any, Any]:
         from surelearn.data.schema import read_labels
+        from surelearn.prediction import intervals
         from surelearn.subject import scores_of
 
         decimal = stream.decimal if stream is not None else "."
         scores: Any = {}
         rows: Any = None
+        ends: Any = None
         if self.complete:
             rows = self.predictor.schema.conform(
                 table, self.source, self.predictor.notes, decimal=decimal
@@ -437,18 +445,28 @@ class _Live:
             scores = scores_of(self.predictor.saved.model, rows)
             if self.counter is not None:
                 self.counter.add(rows, scores)
+            if self.banded:
+                ends = intervals(self.predictor.saved.model, rows, self.certificate)
             rows = rows[self.sliced_by]
+        elif self.banded and {"low", "high"} <= set(self.names):
+            low, high = (read_labels(table.column(n), "number", decimal=decimal) for n in ENDS)
+            ends = (low, high)
         predicted = scores.get("prediction")
         if self.prediction is not None:
             predicted = read_labels(table.column(self.prediction), self.kind, decimal=decimal)
         if not self.labelled:
-            return None, predicted, None, rows
+            return None, predicted, None, rows, ends
         truth = read_labels(table.column(self.target), self.kind, decimal=decimal)
         group = None if self.group is None else read_labels(table.column(self.group), "words")
-        return truth, predicted, group, rows
+        return truth, predicted, group, rows, ends
 
-    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Truth, prediction and the slices' columns of each row of standard input."""
+    @property
+    def banded(self) -> bool:
+        """Whether intervals have a width of each row's own."""
+        return bool(self.certificate.facts.options.get("banded"))
+
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:
+        """Truth, prediction, the slices' columns and the interval of each row of standard input."""
         import pyarrow as pa
 
         for number, row in enumerate(self._lines, start=2):
@@ -466,8 +484,8 @@ class _Live:
                     for name, value in zip(self.names, row, strict=True)
                 }
             )
-            truth, predicted, _, rows = self._read(table, None)
-            yield truth, predicted, rows
+            truth, predicted, _, rows, ends = self._read(table, None)
+            yield truth, predicted, rows, ends
 
 
 def _lines_of_standard_input() -> Iterator[list[str]]:

@@ -15,15 +15,17 @@ from surelearn.claim import Claim
 from surelearn.measurement import LOSSES, Mask, Measurement, costs_of
 from surelearn.monitoring.betting import SMALLEST_BOUND
 from surelearn.plain import show
-from surelearn.types import AnyArray
+from surelearn.subject.bands import outside
+from surelearn.types import AnyArray, Array
 
 RATES = ("sensitivity", "specificity", "precision")
 GRADES = ("mean_grade", "slice_grade")  # higher is better: bounded from below
 AMOUNTS = ("mean_cost", "mean_loss", "slice_loss", *GRADES)
 SLICES = ("slice_risk", "slice_loss", "slice_grade")
 # the others are about some rows only
-EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss", "mean_grade")
-WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
+INTERVALS = ("error_quantile", "score_quantile")
+EVERY_ROW = ("risk", "mean_cost", *INTERVALS, "mean_loss", "mean_grade")
+WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", *INTERVALS, *AMOUNTS)
 NOWHERE = -2  # an answer that is no class
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
@@ -37,11 +39,14 @@ class LiveRows:
     truth, answer : positions among the model's classes (a truth of −1 is a label it never saw), or
         a regression's numbers
     slices : which rows are in which slice; empty where the rows' columns were not given
+    intervals : (low, high), (n,) each, of intervals with a width of each row's own; None where they
+        are not known
     """
 
     truth: npt.NDArray[Any]
     answer: npt.NDArray[Any]
     slices: Mapping[str, Mask] = field(default_factory=dict)
+    intervals: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def unit_bound(claim: Claim) -> float:
     tiny bound.
     """
     value = math.nan if isinstance(claim.value, tuple) else float(claim.value)
-    if claim.quantity == "error_quantile":
+    if claim.quantity in INTERVALS:
         value = float(claim.inputs["alpha"]) if math.isfinite(value) else math.inf
     elif claim.quantity in RATES:
         value = 1 - value
@@ -199,6 +204,7 @@ def read_rows(
     slices: Mapping[str, Mask],
     *,
     recorded: bool = False,
+    intervals: tuple[Array, Array] | None = None,
 ) -> LiveRows:
     """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
     that is neither. ``recorded``: answers that somebody wrote down, which may be any words.
@@ -207,7 +213,7 @@ def read_rows(
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
         if not np.isfinite(answer).all():
             raise ValueError("y_pred must be finite")
-        return LiveRows(truth, answer, slices)
+        return LiveRows(truth, answer, slices, intervals)
     if what.task == "losses":
         truth = _numbers(y_true, "y_true")
         low, high = what.loss_range or (0.0, 1.0)
@@ -242,11 +248,13 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
         return best(claim) - rows.truth
     if what.task == "regression":
         error = rows.truth - rows.answer
-        return (
-            (np.abs(error) > claim.value).astype(float)
-            if claim.quantity == "error_quantile"
-            else LOSSES[what.loss](error)
-        )
+        if claim.quantity not in INTERVALS:
+            return LOSSES[what.loss](error)
+        missed = outside(rows.truth, what.target_range)
+        if claim.quantity == "error_quantile":
+            return (missed | (np.abs(error) > claim.value)).astype(float)
+        low, high = (rows.truth, rows.truth) if rows.intervals is None else rows.intervals
+        return (missed | (rows.truth < low) | (rows.truth > high)).astype(float)
     if claim.quantity not in (*RATES, "mean_cost"):
         return (rows.truth != rows.answer).astype(float)
     is_positive, called = _is(what, rows.truth), _is(what, rows.answer)
@@ -257,6 +265,8 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
 
 def _concerned(claim: Claim, what: Measurement, rows: LiveRows) -> Mask:
     """Which rows the claim is about."""
+    if claim.quantity == "score_quantile" and rows.intervals is None:
+        return np.zeros(rows.truth.shape, dtype=bool)
     if claim.quantity in SLICES:
         return rows.slices.get(part(claim), np.zeros(rows.truth.shape, dtype=bool))
     if claim.quantity == "class_error":
@@ -311,4 +321,4 @@ def live_value(claim: Claim, rate: float) -> str:
         return show(1 - rate, "rate")
     if claim.quantity in GRADES:
         return show(best(claim) - rate, claim.unit)
-    return show(rate, "rate" if claim.quantity == "error_quantile" else claim.unit)
+    return show(rate, "rate" if claim.quantity in INTERVALS else claim.unit)

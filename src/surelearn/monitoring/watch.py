@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,10 @@ from surelearn.monitoring.losses import (
 from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
 from surelearn.slicing import Cuts
-from surelearn.types import AnyArray, RowsLike
+from surelearn.types import AnyArray, Array, RowsLike
 
 FORMAT = "surelearn-watch"
+Intervals: TypeAlias = tuple[Array, Array]
 VERSION = 2  # 1 watched a single claim
 _LEAST_DELTA = 1e-300  # 1/δ is still a float
 FEWER_POINTS = 100  # of the way of the evidence against a claim that is not the first
@@ -97,8 +98,8 @@ class Watch:
     ----------
     certificate : what was certified
     claim : watch one quantity only, with all of δ: "risk", "sensitivity", "specificity",
-        "precision", "class_error", "slice_risk", "mean_cost", "error_quantile", "mean_loss" or
-        "slice_loss"; by default all that were certified
+        "precision", "class_error", "slice_risk", "mean_cost", "error_quantile", "score_quantile",
+        "mean_loss" or "slice_loss"; by default all that were certified
     delta : probability of ever raising an alarm, if everything certified is true
 
     Attributes
@@ -183,6 +184,7 @@ class Watch:
         y_pred: npt.ArrayLike,
         groups: npt.ArrayLike | None = None,
         X: RowsLike | None = None,
+        intervals: Intervals | None = None,
     ) -> Watch:
         """Take in live rows, any number; nothing changes if they are refused.
 
@@ -194,6 +196,9 @@ class Watch:
             as their mean, and a group that counted in an earlier update is left out
         X : the rows themselves, as the model reads them: they say which slices a row is in. Without
             them the claims about slices get no evidence
+        intervals : (low, high), one of each per row, as `surelearn.prediction.intervals` gives them,
+            where they have a width of each row's own. Without them the claim about them gets no
+            evidence
 
         Raises
         ------
@@ -206,7 +211,8 @@ class Watch:
                 f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe"
                 " the same rows"
             )
-        self._update(y_true, y_pred, groups, self._slices(X, y_true.size))
+        ends = self._ends(intervals, y_true.size)
+        self._update(y_true, y_pred, groups, self._slices(X, y_true.size), ends)
         return self
 
     def _update(
@@ -215,6 +221,7 @@ class Watch:
         y_pred: AnyArray,
         groups: npt.ArrayLike | None,
         slices: Mapping[str, Mask],
+        intervals: Intervals | None,
     ) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
@@ -224,8 +231,14 @@ class Watch:
             )
         labelled = ~missing(y_true)
         inside = {name: mask[labelled] for name, mask in slices.items()}
+        ends = None if intervals is None else (intervals[0][labelled], intervals[1][labelled])
         rows = read_rows(
-            self._what, y_true[labelled], y_pred[labelled], inside, recorded=self._recorded
+            self._what,
+            y_true[labelled],
+            y_pred[labelled],
+            inside,
+            recorded=self._recorded,
+            intervals=ends,
         )
         losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
         hashes = (
@@ -236,6 +249,19 @@ class Watch:
         if self.labels is not None:
             self.labels.take(rows.truth)
         self.unlabelled += int((~labelled).sum())
+
+    def _ends(self, intervals: Intervals | None, n: int) -> Intervals | None:
+        """The ends of the rows' own intervals, checked; None where no claim is about them."""
+        if intervals is None or all(
+            each.claim.quantity != "score_quantile" for each in self.watched
+        ):
+            return None
+        low, high = (np.asarray(end, dtype=float) for end in intervals)
+        if low.shape != (n,) or high.shape != (n,) or not (low <= high).all():
+            raise ValueError(
+                f"intervals must be low ≤ high, one of each for each of the {n} labels"
+            )
+        return low, high
 
     def _slices(self, X: RowsLike | None, n: int) -> Mapping[str, Mask]:
         """Which rows are in which slice; nothing without rows, or where no slice is watched."""
@@ -261,6 +287,7 @@ class Watch:
         groups: npt.ArrayLike | None = None,
         name: str = "",
         X: RowsLike | None = None,
+        intervals: Intervals | None = None,
     ) -> Fed:
         """`update` with those rows of a file that were not fed before: a file may grow at its end
         and be fed again.
@@ -273,7 +300,7 @@ class Watch:
         ----------
         row_hashes : a 64-bit hash of each row's content with its target, see
             `surelearn.data.table.hash_rows`
-        y_true, y_pred, groups, X : of all rows, see `update`
+        y_true, y_pred, groups, X, intervals : of all rows, see `update`
         name : what to call the file
         """
         hashes = np.asarray(row_hashes)
@@ -287,7 +314,9 @@ class Watch:
         longest, digest = self._longest_beginning(hashes)
         new = slice(longest.rows, None)
         slices = {part: mask[new] for part, mask in self._slices(X, hashes.size).items()}
-        self._update(truth[new], answer[new], None if labels is None else labels[new], slices)
+        ends = self._ends(intervals, hashes.size)
+        ends = None if ends is None else (ends[0][new], ends[1][new])
+        self._update(truth[new], answer[new], None if labels is None else labels[new], slices, ends)
         if longest.rows < hashes.size:
             self._files.append(_File(str(name), int(hashes.size), digest))
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)
