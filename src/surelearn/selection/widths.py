@@ -98,7 +98,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         random_state: int = 0,
     ) -> None:
         self.regressor = regressor
-        self.form = form
+        self.form: Form | None = form
         self.alpha = alpha
         self.target_range = target_range
         self.preparation = preparation
@@ -119,17 +119,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError("Complex data not supported")
         assert_all_finite(target, input_name="y")
         validate_data(self, X, skip_check_array=True)
-        target = target.astype(float)
-        fitted = fit_quietly(self.regressor, X, target)
+        target, rows = target.astype(float), _rows(X)
+        fitted = fit_quietly(self.regressor, rows, target)
         how = Resampling(folds=min(5, target.size)) if target.size >= FEWEST else None
         if how is None or self.form == "constant":
-            return self.fit_around(fitted, X, target, None)
+            return self.fit_around(fitted, rows, target, None)
         pairs = resample(how, target, random_state=self.random_state)
         said = [
-            np.asarray(fit_quietly(self.regressor, take(X, a), target[a]).predict(take(X, b)))
+            np.asarray(fit_quietly(self.regressor, take(rows, a), target[a]).predict(take(rows, b)))
             for a, b in pairs
         ]
-        return self.fit_around(fitted, X, target, average(said, pairs, target.size))
+        return self.fit_around(fitted, rows, target, average(said, pairs, target.size))
 
     def fit_around(
         self, fitted: Model, X: RowsLike, y: npt.ArrayLike, predictions: Array | None
@@ -143,7 +143,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
                 setattr(self, name, getattr(fitted, name))
         self.regressor_ = fitted
         self.form_: Form = "constant"
-        self.compared_: list[tuple[str, float, float, float]] = []
+        self.compared_: list[tuple[Form, float, float, float]] = []
         self.forest_: Any = None
         self.preparation_: Any = None
         self.unit_, self.added_, self.low_, self.high_ = 1.0, 0.0, 0.0, 0.0
@@ -159,8 +159,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         found, chosen = compare_widths(
             said, residuals, scale, self.alpha, self.target_range, forms, self.random_state
         )
-        self.compared_ = [tuple(one) for one in found]
-        self.form_ = chosen if self.form is None else self.form
+        self.compared_ = [(one.form, one.mean, one.gain, one.error) for one in found]
+        self.form_ = chosen if self.form is None else forms[-1]
         self._set_units(residuals / scale)
         return self
 
@@ -194,13 +194,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def _columns(self, X: RowsLike, said: Array) -> Array:
         """(n, d + 1): what widths may depend on; the prediction last."""
         if self.preparation is not None:
-            rows = self.preparation_.transform(X)
+            rows = self.preparation_.transform(_rows(X))
         elif hasattr(X, "tocsr"):  # sparse rows: by the prediction alone
             rows = np.zeros((len(said), 0))
         else:
             rows = np.asarray(X, dtype=float)
         rows = np.column_stack([np.asarray(rows, dtype=float), said])
-        return np.nan_to_num(rows, nan=-1e30, posinf=1e30, neginf=-1e30).astype(np.float32)
+        return np.nan_to_num(rows, nan=-1e30, posinf=1e30, neginf=-1e30)
 
     def _set_units(self, standardized: Array) -> None:
         if self.form_ == "normalized":
@@ -219,8 +219,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: RowsLike) -> Array:
         """(n,): what the regressor predicts."""
         check_is_fitted(self)
+        rows = _rows(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(self.regressor_.predict(X))
+        return np.asarray(self.regressor_.predict(rows))
 
     @available_if(_is_adaptive)
     def predict_band(self, X: RowsLike) -> tuple[Array, Array, Array]:
@@ -241,6 +242,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             return Band(*self.predict_band(X), target_range=self.target_range).interval(score)
         said = np.asarray(self.predict(X), dtype=float)
         return clipped(said - score, said + score, self.target_range)
+
+
+def _rows(X: RowsLike) -> Any:
+    """Rows that can be taken by position: of pandas, sparse, or an array."""
+    if hasattr(X, "iloc") or hasattr(X, "tocsr"):
+        return X
+    rows = np.asarray(X)
+    if rows.ndim == 1:
+        raise ValueError("X must have two dimensions. Reshape your data: X.reshape(1, -1) is one row")
+    return rows
 
 
 def compare_widths(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,7 @@ def band_of(model: Model, X: RowsLike, target_range: Range | None) -> Band | Lac
     give = getattr(model, "predict_band", None)
     if not callable(give):
         return Lacking("band", NO_BAND)
-    found = give(X)
+    found = cast("tuple[Array, Array, Array]", give(X))
     low, high, scale = (np.asarray(part, dtype=float) for part in found)
     if low.ndim != 1 or not low.shape == high.shape == scale.shape:
         raise ValueError("predict_band must give low, high and scale, one number of each per row")
