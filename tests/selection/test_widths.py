@@ -164,7 +164,9 @@ def test_it_predicts_and_explains_as_the_regressor_inside():
     frame = pd.DataFrame(X, columns=["a", "b"])
     named = IntervalRegressor(LinearRegression()).fit(frame, X[:, 1] + X[:, 0])
     assert named.feature_names_in_.tolist() == ["a", "b"]
-    sparse = IntervalRegressor(LinearRegression()).fit(csr_matrix(rows(rng, 200)[0]), rng.random(200))
+    sparse = IntervalRegressor(LinearRegression()).fit(
+        csr_matrix(rows(rng, 200)[0]), rng.random(200)
+    )
     assert sparse.predict(csr_matrix(X)).shape == (50,)
 
 

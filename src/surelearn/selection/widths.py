@@ -106,8 +106,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inside = get_tags(self.regressor).input_tags
-        tags.input_tags.sparse, tags.input_tags.allow_nan = inside.sparse, inside.allow_nan
+        if hasattr(self.regressor, "__sklearn_tags__"):  # a user's own may have none
+            inside = get_tags(self.regressor).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = inside.sparse, inside.allow_nan
         return tags
 
     def fit(self, X: RowsLike, y: npt.ArrayLike) -> IntervalRegressor:
@@ -250,7 +251,9 @@ def _rows(X: RowsLike) -> Any:
         return X
     rows = np.asarray(X)
     if rows.ndim == 1:
-        raise ValueError("X must have two dimensions. Reshape your data: X.reshape(1, -1) is one row")
+        raise ValueError(
+            "X must have two dimensions. Reshape your data: X.reshape(1, -1) is one row"
+        )
     return rows
 
 
