@@ -556,8 +556,10 @@ def _with_further(what: Measurement, further: Sequence[Happened]) -> Measurement
     """The measurement with more rates of the same units."""
     if not further:
         return what
-    if what.task == "regression":
-        raise ValueError("further rates go with classification or with losses per unit")
+    if what.task == "regression" and not what.banded:
+        raise ValueError(
+            "further rates go with classification, losses per unit, or intervals of each row's own"
+        )
     if what.weight_bound is not None and any(one.what.kind == "interval" for one in further):
         raise ValueError("a rate from both sides does not go with weights")
     return replace(what, further=tuple(one.what for one in further))

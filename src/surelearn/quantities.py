@@ -93,13 +93,14 @@ def quantities(
     # its rank is about rows as they were drawn
     interval = interval if what.weight_bound is None else []
     if what.loss_bound is None:
-        return interval
+        return [*interval, *_of_further(what)]
     called = f"mean {what.loss} loss"
     return [
         *interval,
         *of_losses(
             what, called, (0.0, what.loss_bound), list(slices), against=against, novel=novel
         ),
+        *_of_further(what),
     ]
 
 
