@@ -52,7 +52,7 @@ _BASELINES = {
 }
 KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
 # Facts and inputs of theorems with one number per row or group.
-_SAMPLES = ("losses", "group_losses", "means", "residuals", "weights")
+_SAMPLES = ("losses", "group_losses", "means", "residuals", "scores", "weights")
 _TOLERANCE = 1e-9
 _ALTERED = "the certificate was changed after it was written: its hash is not that of its content"
 

@@ -26,6 +26,7 @@ from surelearn.bounds import (
     clopper_pearson_lower,
     conformal_coverage,
     conformal_radius,
+    conformal_score,
     dkw_distance,
     dkw_lower,
     f1_lower,
@@ -81,6 +82,7 @@ from surelearn.plain import printable
 from surelearn.quantities import NOVEL, OF_SETS, Quantity, Table, quantities, shares
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
+from surelearn.subject.bands import range_of
 from surelearn.subject.recorded import from_columns
 from surelearn.types import AnyArray, Label, Model, RowsLike
 
@@ -135,6 +137,7 @@ def certify(
     sets: float | None = None,
     per_class: bool = False,
     set_score: str = "probability",
+    target_range: tuple[float, float] | None = None,
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -220,6 +223,10 @@ def certify(
         of each label's, and what a label is scored by, fixed beforehand
         (`surelearn.operating.sets.nonconformity`). `Certificate.sets` makes them. They take half of
         what the headline leaves of δ; a label that the model does not know is in no set
+    target_range : regression: what the target can be, stated beforehand and never the range seen:
+        prediction intervals are clipped to it, and a new target outside counts as a miss; by default
+        the model's own ``target_range``. A model with ``predict_band``
+        (`surelearn.selection.widths.IntervalRegressor`) has intervals with a width of each row's own
 
     Returns
     -------
@@ -281,6 +288,7 @@ def certify(
         }
         others |= {"baseline": baseline, "loss_bound": loss_bound, "require": require}
         others |= {"sets": sets}
+        others |= {"target_range": target_range}
         if given := [name for name, value in others.items() if value is not None]:
             raise ValueError(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
@@ -311,6 +319,7 @@ def certify(
             loss="absolute" if loss is None else loss,
             loss_bound=loss_bound,
             largest_group=largest_group,
+            target_range=target_range,
         )
     what = _shifted(what, weights, weight_bound, proportional)
     if sets is not None:
@@ -574,8 +583,10 @@ def _with_further(what: Measurement, further: Sequence[Happened]) -> Measurement
     """The measurement with more rates of the same units."""
     if not further:
         return what
-    if what.task == "regression":
-        raise ValueError("further rates go with classification or with losses per unit")
+    if what.task == "regression" and not what.banded:
+        raise ValueError(
+            "further rates go with classification, losses per unit, or intervals of each row's own"
+        )
     if what.weight_bound is not None and any(one.what.kind == "interval" for one in further):
         raise ValueError("a rate from both sides does not go with weights")
     return replace(what, further=tuple(one.what for one in further))
@@ -666,6 +677,7 @@ def _what(
     loss: str,
     loss_bound: float | None,
     largest_group: int | None,
+    target_range: tuple[float, float] | None = None,
 ) -> Measurement:
     """Everything that is fixed before the rows are looked at, checked."""
     if task is None and classes is not None and isinstance(subject_of(model).task, Lacking):
@@ -678,8 +690,18 @@ def _what(
         if loss_bound is not None:
             stated.positive("loss_bound", loss_bound)
         return Measurement(
-            task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group
+            task=task,
+            alpha=alpha,
+            loss=loss,
+            loss_bound=loss_bound,
+            largest_group=largest_group,
+            banded=not isinstance(subject_of(model).band, Lacking),
+            target_range=range_of(model)
+            if target_range is None
+            else check_range(target_range, "target_range"),
         )
+    if target_range is not None:
+        raise ValueError("target_range is about numbers, and the model answers classes")
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
@@ -1059,7 +1081,13 @@ class _Writer:
         """The distance within which most new targets fall."""
         new = "random rows of new groups" if self.grouped else "new rows"
         label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
+        if quantity.name == "scores":
+            label = f"score of the interval, {100 * (1 - self.what.alpha):g}% of {new}"
         options = self._options(replace(quantity, label=label), delta, over="")
+        if quantity.name == "scores":
+            return self.facts.claim(
+                conformal_score, {"scores": "scores"}, alpha=self.what.alpha, **options
+            )
         return self.facts.claim(
             conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options
         )
@@ -1115,7 +1143,9 @@ def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
         reason = (
             "the interval's rank is that of rows as they were drawn, not of a shifted population"
         )
-        lacking.append(Lacking(what="error_quantile", theorem="conformal_radius", reason=reason))
+        own = ("score_quantile", "conformal_score")
+        name, theorem = own if what.banded else ("error_quantile", "conformal_radius")
+        lacking.append(Lacking(what=name, theorem=theorem, reason=reason))
     if what.loss_bound is None:
         reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="
         lacking.append(Lacking(what="mean_loss", theorem="betting_upper", reason=reason))

@@ -24,6 +24,7 @@ HOMES = (
     "selection.text",
     "selection.combined",
     "selection.boosters",
+    "selection.widths",
     "attacks.domains",
     "subject.recorded",
 )

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from surelearn.lacking import Lacking
 from surelearn.operating import PredictionSets, Requirement, Walk, walk_facts
 from surelearn.subject import Task, predict_with
+from surelearn.subject.bands import band_of, outside
 from surelearn.subject.predicting import missing
 from surelearn.subject.probabilities import probabilities_of as probabilities_of
 from surelearn.subject.recorded import (
@@ -38,7 +39,7 @@ MOST_LOG_LOSS = -math.log(CLIP)
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
-_LATER = 16  # options that came after the first version: kept only where they are set
+_LATER = 18  # options that came after the first version: kept only where they are set
 
 
 class FurtherRate(NamedTuple):
@@ -95,6 +96,9 @@ class Measurement:
     thresholds, walk_delta : those of its walk, in their order, and the δ of each step
     sets : the part of new rows whose true label prediction sets may miss; None: there are none
     per_class, set_score, sets_delta : as in `surelearn.operating.PredictionSets`
+    banded : regression: whether intervals have a width of each row's own
+    target_range : regression: what the target can be, as stated: intervals are clipped to it, and a
+        target outside is a miss
     """
 
     task: Task | Literal["losses"]
@@ -123,6 +127,8 @@ class Measurement:
     per_class: bool = False
     set_score: str = "probability"
     sets_delta: float = 0.0
+    banded: bool = False
+    target_range: tuple[float, float] | None = None
 
     def options(self) -> dict[str, Any]:
         """Plain options for the facts; the last ones, which came later, and those of other
@@ -487,7 +493,7 @@ def _regression(
 ) -> Loss | None:
     y = _numeric(y, "y")
     error = _numeric(_predictions(model, X, y.size, "model"), "the model's predictions") - y
-    values["residuals"] = sorted(np.abs(error[sampler.one_row_a_unit()]).tolist())
+    values |= _of_interval(model, X, y, error, what, sampler.one_row_a_unit())
     losses = LOSSES[what.loss](error)
     values["mean_loss"] = sampler.mean(losses)
     if what.loss_bound is None:
@@ -508,6 +514,29 @@ def _regression(
                 f" {what.loss} loss"
             )
     return _losses(losses, other, what, sampler, values)
+
+
+def _of_interval(
+    model: Model, X: RowsLike, y: Array, error: Array, what: Measurement, rows: npt.NDArray[np.intp]
+) -> dict[str, Any]:
+    """The scores whose rank an interval is made of: distances from the truth, or those of the row's
+    own width; ∞ for targets outside the stated range, of which there may be some.
+    """
+    beyond = outside(y, what.target_range)
+    known = what.target_range is not None
+    facts: dict[str, Any] = {"outside.count": int(beyond.sum())} if known else {}
+    if not what.banded:
+        away = np.where(beyond, np.inf, np.abs(error))
+        return {"residuals": sorted(away[rows].tolist()), **facts}
+    band = band_of(model, X, what.target_range)
+    if isinstance(band, Lacking):
+        raise ValueError(
+            "the certificate is about intervals with a width of each row's own, and the model gives"
+            " none"
+        )
+    if band.low.size != y.size:
+        raise ValueError(f"predict_band gives {band.low.size} widths for {y.size} rows")
+    return {"scores": sorted(band.scores(y)[rows].tolist()), **facts}
 
 
 def _losses(
@@ -575,7 +604,7 @@ def _checked_losses(
     return array
 
 
-def check_range(loss_range: tuple[float, float]) -> tuple[float, float]:
+def check_range(loss_range: tuple[float, float], name: str = "loss_range") -> tuple[float, float]:
     """A stated range as two finite numbers, the lower one first."""
     try:
         low, high = map(float, loss_range)
@@ -583,7 +612,7 @@ def check_range(loss_range: tuple[float, float]) -> tuple[float, float]:
         low = high = math.nan
     if not (math.isfinite(high - low) and low < high):
         raise ValueError(
-            f"loss_range must be two finite numbers, the lower one first, not {loss_range!r:.60}"
+            f"{name} must be two finite numbers, the lower one first, not {loss_range!r:.60}"
         )
     return low, high
 

@@ -26,7 +26,9 @@ from surelearn.data.stream import Stream, open_stream
 from surelearn.operating import Requirement
 from surelearn.operating.sets import in_words
 from surelearn.persistence import Saved
-from surelearn.subject import scores_of
+from surelearn.subject import Lacking, predict_with, scores_of
+from surelearn.subject.bands import band_of, clipped
+from surelearn.types import Array, Model, RowsLike
 
 pc: Any = pyarrow.compute
 
@@ -58,11 +60,35 @@ _COUNTED_FROM_ONE = (
 
 
 def interval_claim(certificate: Certificate | None) -> Claim | None:
-    """The claim about the distance from the truth that gives a prediction its interval, if
-    there is one.
+    """The claim about the distance from the truth, or about the scores of intervals of their own
+    width, that gives a prediction its interval, if there is one.
     """
     claims = () if certificate is None else certificate.together
-    return next((claim for claim in claims if claim.quantity == "error_quantile"), None)
+    own = ("error_quantile", "score_quantile")
+    return next((claim for claim in claims if claim.quantity in own), None)
+
+
+def intervals(
+    model: Model, X: RowsLike, certificate: Certificate, predicted: Array | None = None
+) -> tuple[Array, Array] | Lacking:
+    """(n,), (n,): the ends of the certified intervals of rows, within the stated range of the target;
+    `Lacking` where none is certified.
+
+    Parameters
+    ----------
+    predicted : the model's predictions of the rows, where they are known
+    """
+    claim = interval_claim(certificate)
+    if claim is None:
+        return Lacking("interval", "the certificate makes no claim about one")
+    score = float(claim.value)  # type: ignore[arg-type]
+    target_range = certificate.facts.options.get("target_range")
+    if claim.quantity == "score_quantile":
+        band = band_of(model, X, target_range)
+        return band if isinstance(band, Lacking) else band.interval(score)
+    said = predict_with(model)(X) if predicted is None else predicted
+    said = np.asarray(said, dtype=float)
+    return clipped(said - score, said + score, target_range)
 
 
 def abstains_below(certificate: Certificate | None) -> float | None:
@@ -123,14 +149,15 @@ class Predictor:
         """What the model adds to a piece."""
         rows = self.rows(stream, table)
         made = scores_of(self.saved.model, rows)
-        claim = interval_claim(self.saved.certificate)
         made |= self._of_classes(rows, made)
         confident = abstains_below(self.saved.certificate)
         if confident is not None and "probability" in made:
             made["abstain"] = np.asarray(made["probability"], dtype=float) < confident
-        if self.schema.task == "regression" and claim is not None:
-            radius = float(claim.value)  # type: ignore[arg-type]
-            made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}
+        certificate = self.saved.certificate
+        if self.schema.task == "regression" and certificate is not None:
+            ends = intervals(self.saved.model, rows, certificate, made["prediction"])
+            if not isinstance(ends, Lacking):
+                made |= {"low": ends[0], "high": ends[1]}
         outside = self.schema.outside(rows, self.notes)
         return made if outside is None else made | {"outside": outside}
 

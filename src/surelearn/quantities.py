@@ -110,17 +110,19 @@ def quantities(
         span = what.loss_range or (0.0, 1.0)
         table = of_losses(what, called, span, list(slices), against=against, novel=novel)
         return [*table, *_of_further(what)]
-    interval = [[Quantity(name="residuals", quantity="error_quantile", label="", kind="radius")]]
+    own = ("scores", "score_quantile") if what.banded else ("residuals", "error_quantile")
+    interval = [[Quantity(name=own[0], quantity=own[1], label="", kind="radius")]]
     # its rank is about rows as they were drawn
     interval = interval if what.weight_bound is None else []
     if what.loss_bound is None:
-        return interval
+        return [*interval, *_of_further(what)]
     called = f"mean {what.loss} loss"
     return [
         *interval,
         *of_losses(
             what, called, (0.0, what.loss_bound), list(slices), against=against, novel=novel
         ),
+        *_of_further(what),
     ]
 
 

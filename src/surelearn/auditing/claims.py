@@ -228,6 +228,8 @@ def asked_of(options: Options, task: Task) -> dict[str, Any]:
         ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive")
     )
     asked = {name: getattr(options, name) for name in (*names, "largest_group")}
+    if options.target_range is not None:
+        asked["target_range"] = options.target_range
     return asked if task == "regression" else {**asked, "cost": options.miss}
 
 

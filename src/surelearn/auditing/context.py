@@ -18,6 +18,7 @@ from surelearn.lacking import Lacking
 from surelearn.operating import Rungs
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
+from surelearn.selection.width import Width
 from surelearn.subject import Task
 from surelearn.subject.refitting import take
 from surelearn.types import AnyArray
@@ -37,7 +38,8 @@ class Context:
     ledgers; None: none is kept. ``answers`` are there where somebody wrote them down, and no model
     is at hand; ``counted`` are there, too, where only counts and sums of them are known, and then
     ``X`` and ``y`` say how many rows there are and nothing else. ``rungs`` are the thresholds of an
-    operating point, and the rows that fixed them.
+    operating point, and the rows that fixed them. ``widths`` are the forms of intervals that were
+    compared on the rows to fit on.
     """
 
     title: str
@@ -70,6 +72,7 @@ class Context:
     answers: Units | None = None
     rungs: Rungs | None = None
     counted: CountedAnswers | None = None
+    widths: tuple[Width, ...] = ()
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

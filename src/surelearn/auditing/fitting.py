@@ -27,6 +27,7 @@ from surelearn.selection.criteria import NestedFamily, as_criterion
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
+from surelearn.selection.width import Width
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.types import AnyArray, Array, Label, Model, TableRows
@@ -46,7 +47,8 @@ Candidates: TypeAlias = str | Model | Sequence[str | Model] | Mapping[str, Model
 @dataclass(frozen=True, eq=False)
 class FittedChoice:
     """A chosen and fitted model with what its choice left behind: candidates that the budget does
-    not pay for, and those whose package is not installed, with what installs it.
+    not pay for, and those whose package is not installed, with what installs it; of numbers the
+    forms of intervals that were compared.
     """
 
     selection: Selection
@@ -56,6 +58,7 @@ class FittedChoice:
     columns: list[str]
     left_out: tuple[str, ...] = ()
     not_installed: tuple[tuple[str, str], ...] = ()
+    widths: tuple[Width, ...] = ()
 
 
 def fit(

@@ -28,6 +28,7 @@ from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
 from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of, set_score
+from surelearn.auditing.widths import check_widths, with_widths
 from surelearn.certificate import Certificate
 from surelearn.data import Table
 from surelearn.data.independence import Search, search_rows, search_table
@@ -127,8 +128,8 @@ def audit(
     dry_run : of a table: only say which rows do what and what is odd about those to fit on; use no
         certify row
     **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``,
-        ``require``, ``sets``, ``per_class``, ``loss_bound``, ``largest_group``, ``seed``, … as in
-        `surelearn.auditing.options.Options`;
+        ``require``, ``sets``, ``per_class``, ``loss_bound``, ``target_range``, ``width``,
+        ``largest_group``, ``seed``, … as in `surelearn.auditing.options.Options`;
         ``independent=True`` vouches for rows that look dependent, ``population="labelled"`` says
         that rows without a label do not matter; ``show_rows=True`` prints values of single rows;
         ``skip=("poisoning", …)`` leaves out sections, ``effort=0.1`` gives them a tenth of their
@@ -153,7 +154,9 @@ def audit(
             "time": time,
             "models": models,
         }
-        table_only |= {name: getattr(asked, name) for name in ("slices", "threshold", "require")}
+        table_only |= {
+            name: getattr(asked, name) for name in ("slices", "threshold", "require", "width")
+        }
         table_only["dry_run"] = dry_run or None
         if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
             raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
@@ -172,6 +175,7 @@ def audit(
     )
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     check_table(table, asked)
+    check_widths(table, asked)
     if asked.require is not None and against is not None:
         raise OptionError(
             lambda r, a: f"{r} chooses the threshold on the certify rows: leave out {a}",
@@ -199,6 +203,8 @@ def _audit_table(
     runner.say(divided.line())
     fitted = fit(table, split, divided.columns, models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
+    if not divided.suspects:
+        fitted = with_widths(fitted, table, split, options)
     including = (
         fit(table, split, divided.used, models, options, runner, "with suspects/")
         if divided.suspects
@@ -296,6 +302,7 @@ def _document_of_table(
         left_out=fitted.left_out,
         rungs=about.rungs,
         not_installed=fitted.not_installed,
+        widths=fitted.widths,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
     return document(

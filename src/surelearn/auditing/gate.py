@@ -40,6 +40,7 @@ from surelearn.auditing.operating import is_met
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of
+from surelearn.auditing.widths import check_widths, with_one_distance, with_widths
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.data import Table
@@ -143,11 +144,12 @@ def gate(
         )  # fmt: skip
     if max_risk is not None:
         check_risk(max_risk)
+        asked = with_one_distance(asked)
     check_counted(ledger, number)
-    asked = Options(**options)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     check_table(table, asked)
+    check_widths(table, asked)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
@@ -209,6 +211,7 @@ def _try_table(
     book = opened(ledger, table.path, known, number, table.name)
     runner.say(divided.line())
     fitted = fit(table, divided.split, divided.columns, models, divided.options, runner)
+    fitted = with_widths(fitted, table, divided.split, divided.options)
     split = divided.split
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     with silence():

@@ -139,7 +139,8 @@ def headline_of(certificate: Certificate) -> Claim | None:
     """
     options = certificate.facts.options
     task = options.get("task")
-    quantity = {"regression": "error_quantile", "losses": "mean_loss"}.get(str(task), "risk")
+    interval = "score_quantile" if options.get("banded") else "error_quantile"
+    quantity = {"regression": interval, "losses": "mean_loss"}.get(str(task), "risk")
     if task == "losses" and options.get("better") == "higher":
         quantity = "mean_grade"
     if quantity == "risk" and options.get("cost") is not None and options.get("by_cost", True):

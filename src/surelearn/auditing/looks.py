@@ -51,6 +51,14 @@ UNCOUNTED = (
 LOSSES_FORMAT = "surelearn-losses"
 
 
+def counted(options: Options) -> dict[str, object]:
+    """The options that make another look: a look that was recorded before there were the later ones,
+    and without them, is the same.
+    """
+    found = {name: value for name, value in options.stated().items() if name not in UNCOUNTED}
+    return {k: value for k, value in found.items() if k != "require" or value is not None}
+
+
 def known_table(table: Table, split: Split) -> Known:
     """How ledgers know a table: by all its columns but the target, and by the sequence of its
     targets.
@@ -97,12 +105,7 @@ def describe_look(
     ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone
     later is not charged. ``asked_of_rows``: what else decides on a claim, such as weights.
     """
-    counted = {name: value for name, value in options.stated().items() if name not in UNCOUNTED}
-    if (
-        options.require is None
-    ):  # a look that was recorded before there were requirements is the same
-        del counted["require"]
-    asked = json.dumps(counted, sort_keys=True, default=str)
+    asked = json.dumps(counted(options), sort_keys=True, default=str)
     beside = [] if rival is None else [fingerprint_model(rival), _answers(rival, models[0][1])]
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
     # they decide on units and on the majority

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any
 
+from surelearn.measurement import check_range
 from surelearn.operating import Requirement
 from surelearn.selection.costs import cost_of_threshold
+from surelearn.selection.width import FORMS, Form
 
 LABELLED = "labelled"  # what ``population`` may be
 
@@ -70,6 +72,8 @@ class Options:
     require: str | None = None
     sets: float | None = None
     per_class: bool = False
+    target_range: tuple[float, float] | None = None
+    width: Form | None = None
 
     def __post_init__(self) -> None:
         for name in ("slices", "skip"):
@@ -102,6 +106,7 @@ class Options:
                 lambda p, s: f"{p} goes with {s}, the part of new rows whose sets may miss the truth",
                 "per_class", "sets",
             )  # fmt: skip
+        self._check_interval()
         if self.metric is not None and self.miss is not None:
             raise OptionError(
                 lambda *names: (
@@ -149,6 +154,25 @@ class Options:
                 "largest_group",
             )
 
+    def _check_interval(self) -> None:
+        """Refuse a range of the target that is none, and a form of intervals that there is not."""
+        if self.width is not None and self.width not in FORMS:
+            raise OptionError(
+                lambda name: f"{name} must be {', '.join(FORMS)}, not {self.width!r:.60}", "width"
+            )
+        if self.target_range is None:
+            return
+        try:
+            object.__setattr__(self, "target_range", check_range(self.target_range))
+        except ValueError:
+            given = self.target_range
+            raise OptionError(
+                lambda name: (
+                    f"{name} must be two finite numbers, the lower one first, not {given!r:.60}"
+                ),
+                "target_range",
+            ) from None
+
     def _check(self, name: str, holds: Callable[[Any], bool], must: str) -> None:
         """Refuse a number that does not hold; None is for options that need not be given."""
         value = getattr(self, name)
@@ -190,8 +214,13 @@ class Options:
         return None if self.require is None else Requirement.parse(self.require)
 
     def stated(self) -> dict[str, Any]:
-        """All options by name, without those about prediction sets where none are asked for."""
-        left_out = ("sets", "per_class") if self.sets is None else ()
+        """All options by name, without those about prediction sets and intervals that are not asked
+        for.
+        """
+        left_out = {
+            name for name in ("sets", "target_range", "width") if getattr(self, name) is None
+        }
+        left_out |= {"per_class"} if self.sets is None else set()
         return {name: v for name, v in asdict(self).items() if name not in left_out}
 
     @property

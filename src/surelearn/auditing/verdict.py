@@ -15,7 +15,7 @@ from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.operating import verdict_of_requirement, with_mean_error
 from surelearn.auditing.rare import missed_class, next_step
-from surelearn.auditing.sections import novelty, over_time, performance
+from surelearn.auditing.sections import coverage, novelty, over_time, performance
 from surelearn.bounds import betting_upper, clopper_pearson, moments_upper
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
@@ -239,11 +239,12 @@ def _do_not_ship(context: Context) -> Verdict | None:
 
 
 def _regression(context: Context) -> Verdict:
-    claim = _claim(context, "error_quantile")
+    own = _claim(context, "score_quantile")
+    claim = own or _claim(context, "error_quantile")
     facts = context.certificate.facts
     if claim is None or math.isinf(number(claim)):
         delta = context.certificate.delta if claim is None else claim.inputs["delta"]
-        n = len(facts["residuals"])
+        n = len(facts["scores" if "scores" in facts else "residuals"])
         # the largest residual covers
         needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))
         what = plural(context.group_name) if context.groups is not None else "rows"
@@ -261,6 +262,12 @@ def _regression(context: Context) -> Verdict:
         f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)}"
         f" confidence{_beside_the_median(context, share)}); "
     )
+    if own is not None:
+        sentence = (
+            f"At least **{share} of the truths of {whose} lie in the row's own interval**"
+            f" ({confidence(context)} confidence){coverage.widths_in_words(context)}"
+            f"{_beside_the_median(context, share)}; "
+        )
     mean = _claim(context, "mean_loss")
     kind = "mean absolute error" if context.options.loss == "absolute" else "mean squared error"
     if mean is not None:

@@ -154,6 +154,7 @@ def _not_as_asked(audit: Audit, certificate: Certificate) -> Iterator[str]:
     made = certificate.facts.options
     usual = {name: one.default for name, one in signature(certify).parameters.items()}
     names = ["alpha", "candidates", "cost", "largest_group", "loss", "loss_bound", "positive"]
+    names += ["target_range"]
     task = made.get("task")
     if roles is not None:
         task = task if task in ("regression", "losses") else "classification"
@@ -271,7 +272,7 @@ def _check_answers(
 def _not_made(certificate: Certificate, units: Units, roles: Roles) -> Iterator[str]:
     """In what a certificate's claims are others than those that are made of the answers today."""
     options = certificate.facts.options
-    names = ("positive", "cost", "loss_bound", "largest_group", "require", "sets")
+    names = ("positive", "cost", "loss_bound", "largest_group", "require", "sets", "target_range")
     given: dict[str, Any] = {name: options.get(name) for name in names}
     given |= {name: options[name] for name in ("alpha", "per_class") if name in options}
     if options.get("task") == "regression":

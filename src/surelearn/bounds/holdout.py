@@ -524,3 +524,32 @@ def conformal_radius(residuals: npt.ArrayLike, alpha: float, delta: float) -> fl
     residuals = check.sample("residuals", residuals, 0.0, math.inf)
     rank = conformal_rank_pac(residuals.size, alpha, delta)
     return math.inf if math.isinf(rank) else float(np.sort(residuals)[int(rank) - 1])
+
+
+def _score_of_rank(inputs: Mapping[str, Any]) -> float:
+    return float(np.quantile(inputs["scores"], 1 - inputs["alpha"], method="inverted_cdf"))
+
+
+@theorem(
+    "PAC conformal score",
+    "V. Vovk, Machine Learning 92 (2013), Proposition 2a, of any fixed score; J. Lei, M. G'Sell,"
+    " A. Rinaldo, R. J. Tibshirani and L. Wasserman, JASA 113 (2018), section 5.2, and Y. Romano, E."
+    " Patterson and E. J. Candès, NeurIPS 32 (2019), whose scores they are",
+    assumes=(IID, UNSEEN),
+    claims=at_most("score_quantile", trivial=None, unit="number", measured=_score_of_rank),
+    example={"scores": tuple(0.1 * k - 1 for k in range(100)), "alpha": 0.1, "delta": 0.05},
+)
+def conformal_score(scores: npt.ArrayLike, alpha: float, delta: float) -> float:
+    """A number that the scores of at least 1 − α of new rows do not exceed, with confidence 1 − δ.
+
+    The score of rank `conformal_rank_pac`; ∞ when there are too few. Unlike a distance a score may
+    be negative, and ∞: of a target outside the stated range, which no interval holds.
+
+    Examples
+    --------
+    >>> conformal_score([k / 10 - 1 for k in range(100)], 0.1, 0.05)
+    8.5
+    """
+    found = check.sample("scores", scores, -math.inf, math.inf)
+    rank = conformal_rank_pac(found.size, alpha, delta)
+    return math.inf if math.isinf(rank) else float(np.sort(found)[int(rank) - 1])

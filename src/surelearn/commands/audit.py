@@ -126,6 +126,10 @@ Examples:
     type=float,
     help="Regression: the absolute error is never larger; its mean is then guaranteed.",
 )
+@click.option("--target-range", type=float, nargs=2, metavar="LEAST MOST",
+              help="Regression: what the target can be, as stated: intervals are clipped to it.")  # fmt: skip
+@click.option("--width", type=click.Choice(["constant", "normalized", "quantiles"]),
+              help="Regression: the form of the intervals (default: the narrowest on the rows to fit on).")  # fmt: skip
 @click.option("--model", "models", metavar="NAMES|MODULE:FACTORY",
               help="Candidates by name, with commas, or all; or your own; instead of the default ones.")  # fmt: skip
 @click.option(
@@ -249,6 +253,7 @@ def _audit(
     from surelearn.auditing import audit
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.walking import check_table
+    from surelearn.auditing.widths import check_widths, with_one_distance
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
 
@@ -268,6 +273,9 @@ def _audit(
     open_ledger(ledger, table.path)  # one that cannot be read is refused before anything is said
     with in_flags():
         check_table(table, options)
+        check_widths(table, options)
+        if max_risk is not None and table.task == "regression":
+            given["width"] = with_one_distance(options).width
     if dry_run:
         return _dry_run(audit(table, dry_run=True, ledger=ledger, **given), reading["target"])
     tell = (lambda line: None) if quiet else say  # noqa: ARG005

@@ -41,6 +41,7 @@ Examples:
   surelearn certify ab.csv --truth label --answer new --against old
   surelearn certify duels.csv --winner winner --ours new
   surelearn certify forecasts.csv --truth y --answer yhat --loss-bound 50
+  surelearn certify forecasts.csv --truth y --answer yhat --low lower --high upper
   surelearn certify rated.csv --truth anna --truth ben --truth eva --answer predicted
   surelearn certify drawn.csv --truth label --answer predicted --weight w --weight-bound 10
   surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass

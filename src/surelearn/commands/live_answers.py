@@ -50,11 +50,15 @@ class LiveAnswers:
         """Nothing is open."""
 
     def columns(self) -> tuple[Any, ...]:
-        """Hashes, truths, answers, groups and the slices' columns of the file's rows."""
+        """Hashes, truths, answers, groups and the slices' columns of the file's rows, and what
+        `Watch.update` is told of their sets or intervals.
+        """
         import numpy as np
         import pandas as pd
 
         from surelearn.data import hash_rows
+        from surelearn.lacking import Lacking
+        from surelearn.prediction import intervals
 
         units = self.units
         self.rows = len(units.y)
@@ -62,8 +66,13 @@ class LiveAnswers:
         judged = pd.DataFrame({"truth": units.y, "answer": answers}).astype(str)
         beside = units.beside.add_prefix("beside ").reset_index(drop=True)
         hashes = hash_rows(pd.concat([beside, judged], axis=1))
-        truths, answered = np.asarray(units.y), np.asarray(answers)
-        return hashes, truths, answered, units.groups, units.X, self._sets()
+        told: dict[str, Any] = {}
+        if units.task == "regression":
+            ends = intervals(units.model, units.X, self.certificate, answers)
+            told = {} if isinstance(ends, Lacking) else {"intervals": ends}
+        elif (sets := self._sets()) is not None:
+            told = {"sets": sets}
+        return hashes, np.asarray(units.y), np.asarray(answers), units.groups, units.X, told
 
     @property
     def with_sets(self) -> bool:
@@ -81,7 +90,7 @@ class LiveAnswers:
         if self.units.task == "classification" and hasattr(model, "probable"):
             # as the certified scores were taken, whatever the range of these
             probable = self.certificate.facts.options.get("score_is_probability", True)
-            model = model.taken_as(probable=probable)
+            model = model.taken_as(probable=probable)  # type: ignore[attr-defined]
         return self.certificate.sets.members(model, self.units.X)
 
     def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:

@@ -95,8 +95,13 @@ def _what_was_added(predictor: Predictor) -> str:
         claim = interval_claim(saved.certificate)
         if claim is None:
             return "added: prediction; no interval, because none was certified"
+        own = claim.quantity == "score_quantile"
+        ends = (
+            "low and high of each row's own width" if own else f"prediction ± {claim.bound()[2:]}"
+        )
         return (
-            f"added: prediction ± {claim.bound()[2:]}, which holds"
+            f"added: prediction, {ends}, which hold" if own else f"added: {ends}, which holds"
+        ) + (
             f" {100 * (1 - claim.inputs['alpha']):g}% of new rows like the certified ones"
             f" ({percent_sure(claim.delta)} sure)"
         )

@@ -40,6 +40,7 @@ Exit codes:
 """
 ALARM, DRIFT = 3, 4
 SAVE_EVERY = 1000  # rows of standard input
+ENDS = ("low", "high")  # columns of intervals, as `surelearn predict` writes them
 
 
 @click.command("watch", epilog=EXAMPLES)
@@ -245,9 +246,9 @@ def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
     taken in.
     """
     if live.source != "-" or live.at_once:
-        hashes, truths, predictions, groups, rows, sets = live.columns()
+        hashes, truths, predictions, groups, rows, told = live.columns()
         live.note = watch.feed(
-            hashes, truths, predictions, groups, name=live.source, X=rows, sets=sets
+            hashes, truths, predictions, groups, name=live.source, X=rows, **told
         )
         watch.save(state)
         return
@@ -255,8 +256,8 @@ def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
         raise ValueError("rows from standard input cannot be gathered into groups: pass files")
     saved = 0
     try:
-        for count, (truth, predicted, rows, sets) in enumerate(live.one_by_one(), start=1):
-            watch.update(truth, predicted, X=rows, sets=sets)
+        for count, (truth, predicted, rows, told) in enumerate(live.one_by_one(), start=1):
+            watch.update(truth, predicted, X=rows, **told)
             if watch.alarm:
                 break
             if count % SAVE_EVERY == 0:
@@ -399,24 +400,23 @@ class _Live:
 
         from surelearn.data import hash_rows
 
-        hashes, truths, predictions, groups, sliced, sets = [], [], [], [], [], []
+        hashes, truths, predictions, groups, sliced, told = [], [], [], [], [], []
         with self.stream:
             for table in self.stream.tables:
                 self.rows += table.num_rows
-                truth, predicted, group, rows, inside = self._read(table, self.stream)
+                truth, predicted, group, rows, beside = self._read(table, self.stream)
                 hashes.append(hash_rows(table.to_pandas()))
                 truths.append(truth)
                 predictions.append(predicted)
                 groups.append(group)
                 sliced.append(rows)
-                sets.append(inside)
+                told.append(beside)
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
         self._check_labels(made[1])
         rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
-        inside = np.concatenate(sets) if self.with_sets else None
-        return (*made, None if self.group is None else np.concatenate(groups), rows, inside)
+        return (*made, None if self.group is None else np.concatenate(groups), rows, _joined(told))
 
     def _check_labels(self, truths: AnyArray) -> None:
         """Refuse a file whose labels are all unknown: they are written in another way, which is
@@ -434,21 +434,38 @@ class _Live:
         """The columns that the certificate's slices are made of."""
         return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
 
+    def _told(self, table: pa.Table, features: Any, decimal: str) -> dict[str, Any]:
+        """What `Watch.update` is told of a piece's prediction sets or intervals: those of the model, or in
+        columns as `predict` writes them.
+        """
+        from surelearn.data.schema import read_labels
+        from surelearn.prediction import intervals
+
+        sets = self.certificate.sets
+        if self.with_sets and self.complete:
+            return {"sets": sets.members(self.predictor.saved.model, features)}
+        if self.with_sets:
+            words = table.column("set").cast("string").to_pylist()
+            return {"sets": sets.read(words, f"{self.source}, column 'set'")}
+        if not self.banded:
+            return {}
+        if self.complete:
+            return {"intervals": intervals(self.predictor.saved.model, features, self.certificate)}
+        if not {"low", "high"} <= set(self.names):
+            return {}
+        ends = (read_labels(table.column(name), "number", decimal=decimal) for name in ENDS)
+        return {"intervals": tuple(ends)}
+
     @property
     def with_sets(self) -> bool:
         """Whether rows come with prediction sets: of the model, or in a column as `predict` writes it."""
         sets = self.certificate.sets
         return sets is not None and (self.complete or "set" in self.names)
 
-    def _sets(self, table: pa.Table, features: Any) -> Any:
-        """(n, classes) the prediction sets of a piece; None where there are none."""
-        sets = self.certificate.sets
-        if not self.with_sets:
-            return None
-        if self.complete:
-            return sets.members(self.predictor.saved.model, features)
-        words = table.column("set").cast("string").to_pylist()
-        return sets.read(words, f"{self.source}, column 'set'")
+    @property
+    def banded(self) -> bool:
+        """Whether intervals have a width of each row's own."""
+        return bool(self.certificate.facts.options.get("banded"))
 
     def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any, Any]:
         from surelearn.data.schema import read_labels
@@ -470,13 +487,15 @@ class _Live:
         if self.prediction is not None:
             predicted = read_labels(table.column(self.prediction), self.kind, decimal=decimal)
         if not self.labelled:
-            return None, predicted, None, rows, None
+            return None, predicted, None, rows, {}
         truth = read_labels(table.column(self.target), self.kind, decimal=decimal)
         group = None if self.group is None else read_labels(table.column(self.group), "words")
-        return truth, predicted, group, rows, self._sets(table, features)
+        return truth, predicted, group, rows, self._told(table, features, decimal)
 
     def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:
-        """Truth, prediction, the slices' columns and the prediction set of each row of standard input."""
+        """Truth, prediction, the slices' columns and the prediction set or interval of each row of
+        standard input.
+        """
         import pyarrow as pa
 
         for number, row in enumerate(self._lines, start=2):
@@ -494,8 +513,21 @@ class _Live:
                     for name, value in zip(self.names, row, strict=True)
                 }
             )
-            truth, predicted, _, rows, sets = self._read(table, None)
-            yield truth, predicted, rows, sets
+            truth, predicted, _, rows, told = self._read(table, None)
+            yield truth, predicted, rows, told
+
+
+def _joined(told: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was told of the pieces, as one; nothing where it was not told of each."""
+    import numpy as np
+
+    first = told[0] if told and all(told) else {}
+    if "sets" in first:
+        return {"sets": np.concatenate([each["sets"] for each in told])}
+    if "intervals" in first:
+        ends = zip(*(each["intervals"] for each in told), strict=True)
+        return {"intervals": tuple(np.concatenate(part) for part in ends)}
+    return {}
 
 
 def _lines_of_standard_input() -> Iterator[list[str]]:

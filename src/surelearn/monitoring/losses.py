@@ -15,7 +15,8 @@ from surelearn.claim import Claim
 from surelearn.measurement import LOSSES, Mask, Measurement, costs_of
 from surelearn.monitoring.betting import SMALLEST_BOUND
 from surelearn.plain import show
-from surelearn.types import AnyArray
+from surelearn.subject.bands import outside
+from surelearn.types import AnyArray, Array
 
 RATES = ("sensitivity", "specificity", "precision")
 GRADES = ("mean_grade", "slice_grade")  # higher is better: bounded from below
@@ -23,8 +24,9 @@ AMOUNTS = ("mean_cost", "mean_loss", "slice_loss", *GRADES)
 SETS = ("set_coverage", "class_coverage")
 SLICES = ("slice_risk", "slice_loss", "slice_grade")
 # the others are about some rows only
-EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss", "mean_grade", "set_coverage")
-WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS, *SETS)
+INTERVALS = ("error_quantile", "score_quantile")
+EVERY_ROW = ("risk", "mean_cost", *INTERVALS, "mean_loss", "mean_grade", "set_coverage")
+WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", *INTERVALS, *AMOUNTS, *SETS)
 NOWHERE = -2  # an answer that is no class
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
@@ -39,12 +41,15 @@ class LiveRows:
         a regression's numbers
     slices : which rows are in which slice; empty where the rows' columns were not given
     covered : whether the truth is in the prediction set; None where no sets were given
+    intervals : (low, high), (n,) each, of intervals with a width of each row's own; None where they
+        are not known
     """
 
     truth: npt.NDArray[Any]
     answer: npt.NDArray[Any]
     slices: Mapping[str, Mask] = field(default_factory=dict)
     covered: Mask | None = None
+    intervals: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ def unit_bound(claim: Claim) -> float:
     tiny bound.
     """
     value = math.nan if isinstance(claim.value, tuple) else float(claim.value)
-    if claim.quantity == "error_quantile":
+    if claim.quantity in INTERVALS:
         value = float(claim.inputs["alpha"]) if math.isfinite(value) else math.inf
     elif claim.quantity in SETS:
         value = float(claim.inputs["alpha"])
@@ -207,6 +212,7 @@ def read_rows(
     *,
     recorded: bool = False,
     sets: Mask | None = None,
+    intervals: tuple[Array, Array] | None = None,
 ) -> LiveRows:
     """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
     that is neither. ``recorded``: answers that somebody wrote down, which may be any words;
@@ -216,7 +222,7 @@ def read_rows(
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
         if not np.isfinite(answer).all():
             raise ValueError("y_pred must be finite")
-        return LiveRows(truth, answer, slices)
+        return LiveRows(truth, answer, slices, intervals=intervals)
     if what.task == "losses":
         truth = _numbers(y_true, "y_true")
         low, high = what.loss_range or (0.0, 1.0)
@@ -235,7 +241,7 @@ def read_rows(
     covered = None
     if sets is not None:  # a label that the model does not know is in no set
         covered = sets[np.arange(len(truth)), np.maximum(truth, 0)] & (truth >= 0)
-    return LiveRows(truth, answer, slices, covered)
+    return LiveRows(truth, answer, slices, covered=covered)
 
 
 def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
@@ -254,14 +260,16 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
         return best(claim) - rows.truth
     if what.task == "regression":
         error = rows.truth - rows.answer
-        return (
-            (np.abs(error) > claim.value).astype(float)
-            if claim.quantity == "error_quantile"
-            else LOSSES[what.loss](error)
-        )
+        if claim.quantity not in INTERVALS:
+            return LOSSES[what.loss](error)
+        missed = outside(rows.truth, what.target_range)
+        if claim.quantity == "error_quantile":
+            return (missed | (np.abs(error) > claim.value)).astype(float)
+        low, high = (rows.truth, rows.truth) if rows.intervals is None else rows.intervals
+        return (missed | (rows.truth < low) | (rows.truth > high)).astype(float)
     if claim.quantity in SETS:
-        missed = np.zeros(rows.truth.shape) if rows.covered is None else ~rows.covered
-        return np.asarray(missed, dtype=float)
+        uncovered = np.zeros(rows.truth.shape) if rows.covered is None else ~rows.covered
+        return np.asarray(uncovered, dtype=float)
     if claim.quantity not in (*RATES, "mean_cost"):
         return (rows.truth != rows.answer).astype(float)
     is_positive, called = _is(what, rows.truth), _is(what, rows.answer)
@@ -272,6 +280,8 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
 
 def _concerned(claim: Claim, what: Measurement, rows: LiveRows) -> Mask:
     """Which rows the claim is about."""
+    if claim.quantity == "score_quantile" and rows.intervals is None:
+        return np.zeros(rows.truth.shape, dtype=bool)
     if claim.quantity in SLICES:
         return rows.slices.get(part(claim), np.zeros(rows.truth.shape, dtype=bool))
     if claim.quantity in SETS and rows.covered is None:
@@ -328,4 +338,4 @@ def live_value(claim: Claim, rate: float) -> str:
         return show(1 - rate, "rate")
     if claim.quantity in GRADES:
         return show(best(claim) - rate, claim.unit)
-    return show(rate, "rate" if claim.quantity == "error_quantile" else claim.unit)
+    return show(rate, "rate" if claim.quantity in INTERVALS else claim.unit)

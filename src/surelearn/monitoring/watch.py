@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +43,10 @@ from surelearn.monitoring.losses import (
 from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
 from surelearn.slicing import Cuts
-from surelearn.types import AnyArray, RowsLike
+from surelearn.types import AnyArray, Array, RowsLike
 
 FORMAT = "surelearn-watch"
+Intervals: TypeAlias = tuple[Array, Array]
 VERSION = 2  # 1 watched a single claim
 _LEAST_DELTA = 1e-300  # 1/δ is still a float
 FEWER_POINTS = 100  # of the way of the evidence against a claim that is not the first
@@ -99,8 +100,8 @@ class Watch:
     ----------
     certificate : what was certified
     claim : watch one quantity only, with all of δ: "risk", "sensitivity", "specificity",
-        "precision", "class_error", "slice_risk", "mean_cost", "error_quantile", "mean_loss" or
-        "slice_loss"; by default all that were certified
+        "precision", "class_error", "slice_risk", "mean_cost", "error_quantile", "score_quantile",
+        "mean_loss" or "slice_loss"; by default all that were certified
     delta : probability of ever raising an alarm, if everything certified is true
 
     Attributes
@@ -186,6 +187,7 @@ class Watch:
         groups: npt.ArrayLike | None = None,
         X: RowsLike | None = None,
         sets: npt.ArrayLike | None = None,
+        intervals: Intervals | None = None,
     ) -> Watch:
         """Take in live rows, any number; nothing changes if they are refused.
 
@@ -200,6 +202,9 @@ class Watch:
         sets : the prediction sets of a certificate that has some: (n, classes) which labels are in
             them, as ``certificate.sets.members(model, X)`` says, or (n,) texts, as `surelearn predict`
             writes them. Without them the claims about sets get no evidence
+        intervals : (low, high), one of each per row, as `surelearn.prediction.intervals` gives them,
+            where they have a width of each row's own. Without them the claim about them gets no
+            evidence
 
         Raises
         ------
@@ -212,8 +217,8 @@ class Watch:
                 f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe"
                 " the same rows"
             )
-        inside = self._sets(sets, y_true.size)
-        self._update(y_true, y_pred, groups, self._slices(X, y_true.size), inside)
+        inside, ends = self._sets(sets, y_true.size), self._ends(intervals, y_true.size)
+        self._update(y_true, y_pred, groups, self._slices(X, y_true.size), inside, ends)
         return self
 
     def _update(
@@ -223,6 +228,7 @@ class Watch:
         groups: npt.ArrayLike | None,
         slices: Mapping[str, Mask],
         sets: Mask | None,
+        intervals: Intervals | None,
     ) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
@@ -232,6 +238,7 @@ class Watch:
             )
         labelled = ~missing(y_true)
         inside = {name: mask[labelled] for name, mask in slices.items()}
+        ends = None if intervals is None else (intervals[0][labelled], intervals[1][labelled])
         rows = read_rows(
             self._what,
             y_true[labelled],
@@ -239,6 +246,7 @@ class Watch:
             inside,
             recorded=self._recorded,
             sets=None if sets is None else sets[labelled],
+            intervals=ends,
         )
         losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
         hashes = (
@@ -265,6 +273,19 @@ class Watch:
             )
         return given
 
+    def _ends(self, intervals: Intervals | None, n: int) -> Intervals | None:
+        """The ends of the rows' own intervals, checked; None where no claim is about them."""
+        if intervals is None or all(
+            each.claim.quantity != "score_quantile" for each in self.watched
+        ):
+            return None
+        low, high = (np.asarray(end, dtype=float) for end in intervals)
+        if low.shape != (n,) or high.shape != (n,) or not (low <= high).all():
+            raise ValueError(
+                f"intervals must be low ≤ high, one of each for each of the {n} labels"
+            )
+        return low, high
+
     def _slices(self, X: RowsLike | None, n: int) -> Mapping[str, Mask]:
         """Which rows are in which slice; nothing without rows, or where no slice is watched."""
         if X is None or not any(each.claim.quantity in SLICES for each in self.watched):
@@ -290,6 +311,7 @@ class Watch:
         name: str = "",
         X: RowsLike | None = None,
         sets: npt.ArrayLike | None = None,
+        intervals: Intervals | None = None,
     ) -> Fed:
         """`update` with those rows of a file that were not fed before: a file may grow at its end
         and be fed again.
@@ -302,7 +324,7 @@ class Watch:
         ----------
         row_hashes : a 64-bit hash of each row's content with its target, see
             `surelearn.data.table.hash_rows`
-        y_true, y_pred, groups, X, sets : of all rows, see `update`
+        y_true, y_pred, groups, X, sets, intervals : of all rows, see `update`
         name : what to call the file
         """
         hashes = np.asarray(row_hashes)
@@ -316,10 +338,11 @@ class Watch:
         longest, digest = self._longest_beginning(hashes)
         new = slice(longest.rows, None)
         slices = {part: mask[new] for part, mask in self._slices(X, hashes.size).items()}
-        inside = self._sets(sets, hashes.size)
+        inside, ends = self._sets(sets, hashes.size), self._ends(intervals, hashes.size)
         inside = None if inside is None else inside[new]
+        ends = None if ends is None else (ends[0][new], ends[1][new])
         groups = None if labels is None else labels[new]
-        self._update(truth[new], answer[new], groups, slices, inside)
+        self._update(truth[new], answer[new], groups, slices, inside, ends)
         if longest.rows < hashes.size:
             self._files.append(_File(str(name), int(hashes.size), digest))
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)

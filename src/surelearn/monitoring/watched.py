@@ -22,7 +22,7 @@ from surelearn.monitoring.evidence import (
     whole,
     words,
 )
-from surelearn.monitoring.losses import Losses, live_value, scale, unit_bound
+from surelearn.monitoring.losses import INTERVALS, Losses, live_value, scale, unit_bound
 from surelearn.plain import show
 from surelearn.types import Array, Bools
 
@@ -161,8 +161,9 @@ class WatchedClaim:
             return "no such rows"
         value = live_value(self.claim, self.rate)
         rows = some(self.rows, "row") + (f" of {some(self.units, 'group')}" if self.grouped else "")
-        if self.claim.quantity == "error_quantile":
-            return f"{value} of {rows} further away, ≤ {show(self.bound, 'rate')} certified"
+        if self.claim.quantity in INTERVALS:
+            missed = "further away" if self.claim.quantity == "error_quantile" else "outside"
+            return f"{value} of {rows} {missed}, ≤ {show(self.bound, 'rate')} certified"
         if self.grouped or self.claim.unit == "number":
             return f"{value} in {rows}"
         return (

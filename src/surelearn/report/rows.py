@@ -17,7 +17,12 @@ from surelearn.report.document import Document, Section
 REASON = 30  # letters from which on a reason is said once
 _PLACES = ("costs", "next", "measured", "assumptions", "details")  # in the page's order
 MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
-_SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold one number per row
+_SAMPLES = (
+    "losses",
+    "residuals",
+    "scores",
+    "margins",
+)  # inputs of theorems that hold one number per row
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
 _QUESTIONS = {  # what a section answers, in small print beside its title
     "performance": "how good is it, in the usual numbers?",

@@ -74,6 +74,7 @@ class Selection:
     losses : the chosen candidate's loss on each row compared on, averaged over repeats (NaN
         elsewhere), or None
     scores : likewise its probabilities, one column a class, or None
+    predictions : likewise its predictions of numbers, or None
     details : what the criterion's values are made of: training errors, penalties, parameters
     claim : what is certified of the chosen candidate, paid for by δ over all candidates, or why
         nothing is
@@ -93,6 +94,7 @@ class Selection:
     claim: Claim | Lacking
     losses: Array | None = None
     scores: Array | None = None
+    predictions: Array | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     rate: bool = True
     costs: Costs | None = None
@@ -219,6 +221,7 @@ def select(
         model=candidates[chosen].model,
         losses=None if found.losses is None else found.losses[:, chosen],
         scores=scores,
+        predictions=found.predictions(chosen) if task == "regression" else None,
         details=found.details,
         claim=found.claim(chosen),
         rate=by.rate and not by_cost if found.metric is None else found.metric.unit == "rate",

@@ -159,6 +159,31 @@ class RecordedProbabilities(RecordedAnswers):
         )
 
 
+class RecordedIntervals(RecordedAnswers):
+    """Numbers of one column, with an interval whose ends are two others.
+
+    Parameters
+    ----------
+    column : of the answers
+    content : see `RecordedAnswers`
+    low, high : the columns of the ends
+    """
+
+    saved_as = "recorded-intervals/1"
+
+    def __init__(self, column: str, content: str, low: str, high: str) -> None:
+        super().__init__(column, None, content)
+        self.low, self.high = low, high
+
+    def predict_band(self, X: TableRows) -> tuple[Array, Array, Array]:
+        """(n,) each: low, high, and a scale of 1."""
+        low, high = (np.asarray(_column(X, name), dtype=float) for name in (self.low, self.high))
+        return low, high, np.ones(low.shape)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}, from {self.low!r} to {self.high!r}"
+
+
 def _column(X: TableRows, column: str | int) -> AnyArray:
     at = (slice(None), column) if hasattr(X, "dtype") else column  # of an array, or a DataFrame
     return np.asarray(X[at])

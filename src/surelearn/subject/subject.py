@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.lacking import Lacking
+from surelearn.subject.bands import NO_BAND
 from surelearn.subject.closing import closed_form
 from surelearn.subject.forms import Closed, KernelForm
 from surelearn.subject.machines import DualSolution, Expansion, Machines, machines_of
@@ -123,6 +124,14 @@ class Subject:
         """Rows to probabilities (n, classes), in the order of ``classes``."""
         found = getattr(self.model, "predict_proba", None)
         return found if callable(found) else Lacking("probabilities", f"{self.kind} gives none")
+
+    @cached_property
+    def band(self) -> Predict | Lacking:
+        """Rows to low, high and scale, (n,) each: where the truth is expected, in units of the row's
+        own width (`surelearn.subject.bands`).
+        """
+        found = getattr(self.model, "predict_band", None)
+        return found if callable(found) else Lacking("band", NO_BAND)
 
     @property
     def gives_probabilities(self) -> bool:

@@ -15,7 +15,8 @@ from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
 from surelearn.auditing.context import Context
-from surelearn.auditing.looks import UNCOUNTED, open_ledger
+from surelearn.auditing.looks import counted as counted_options
+from surelearn.auditing.looks import open_ledger
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.pages import document, looked
 from surelearn.auditing.sections import assumptions, bounds_compared, columns, costly, slices
@@ -186,7 +187,7 @@ def verify_counted(certificate: Certificate, counted: CountedAnswers) -> Verific
 
 def _look(counted: CountedAnswers, roles: Roles, options: Options) -> Look:
     """How the ledger knows a page: the same answers, file and options are the same look."""
-    asked = {name: value for name, value in options.stated().items() if name not in UNCOUNTED}
+    asked = {**counted_options(options), "require": options.require}
     parts = [fingerprint_model(counted.model), counted.hash, str(counted.rows)]
     parts += [json.dumps(asked, sort_keys=True, default=str), repr(sorted(roles.to_dict().items()))]
     audit = f"sha256:{hashlib.sha256('|'.join(['one pass', *parts]).encode()).hexdigest()}"

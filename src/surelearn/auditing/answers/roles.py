@@ -44,6 +44,7 @@ class Roles:
     labels : those that the answers can be, in the model's order; by default those of the truth
     answered_by, rival_by : the files of the models that answered, "model.onnx, sha256:…"; the columns
         of answers, scores and probabilities are then what they said of the rows
+    low, high : of numbers: the ends of somebody's own intervals
     """
 
     truth: tuple[str, ...] = ()
@@ -71,6 +72,8 @@ class Roles:
     answered_by: str | None = None
     rival_by: str | None = None
     probability: str | None = None
+    low: str | None = None
+    high: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -158,6 +161,9 @@ class Roles:
             ("loss_range", self.grade is not None, "grade"),
             ("threshold", bool(self.score or self.answered_by), "score"),
             ("weight_bound", self.weight is not None, "weight"),
+            ("low", self.high is not None, "high"),
+            ("high", self.low is not None, "low"),
+            ("low", bool(self.answer), "answer"),
         )
         for name, there, other in goes:
             if getattr(self, name) is not None and not there:

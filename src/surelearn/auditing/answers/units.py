@@ -41,6 +41,7 @@ from surelearn.slicing import Cuts, cut, cut_at
 from surelearn.subject import Task
 from surelearn.subject.recorded import (
     RecordedAnswers,
+    RecordedIntervals,
     RecordedProbabilities,
     RecordedScores,
     content_of,
@@ -189,7 +190,7 @@ def _named(raw: Raw, roles: Roles) -> Roles:
     def find(option: str, wanted: str) -> str:
         return find_column(raw.name, names, wanted, option=f"--{option}")
 
-    single = ("score", "passed", "grade", "winner", "against", "group", "weight")
+    single = ("score", "passed", "grade", "winner", "against", "group", "weight", "low", "high")
     found: dict[str, Any] = {
         name: find(name, value) for name in single if (value := getattr(roles, name)) is not None
     }
@@ -298,7 +299,8 @@ class _Reader:
         roles = self.roles
         if len(roles.truth) > 1 or len(roles.answer) != 1:
             raise DataError("numbers take one --truth and one --answer column.")
-        columns = [*roles.truth, *roles.answer, *([roles.against] if roles.against else [])]
+        others = [name for name in (roles.against, roles.low, roles.high) if name is not None]
+        columns = [*roles.truth, *roles.answer, *others]
         for name in columns:
             values = self.frame[name].to_numpy()
             if values.dtype.kind not in "iufb":
@@ -312,11 +314,27 @@ class _Reader:
                     " give a number in every row, since a forecast that is missing has no error."
                 )
         X = self.frame[columns[1:]].astype(float)
-        model = RecordedAnswers(roles.answer[0], None, content_of(X[roles.answer[0]]))
+        y = truth.astype(float)
+        model, further = self._forecasts(X, y)
         rival = None
         if roles.against:
             rival = RecordedAnswers(roles.against, None, content_of(X[roles.against]))
-        return self._made("regression", X, truth.astype(float), model, rival)
+        return replace(self._made("regression", X, y, model, rival), further=further)
+
+    def _forecasts(self, X: pd.DataFrame, y: Array) -> tuple[RecordedAnswers, tuple[Happened, ...]]:
+        """The forecasts and, where they have intervals, how often these miss."""
+        name, low, high = self.roles.answer[0], self.roles.low, self.roles.high
+        if low is None or high is None:
+            return RecordedAnswers(name, None, content_of(X[name])), ()
+        if crossed := int((X[low] > X[high]).sum()):
+            raise DataError(
+                f"{self.raw.name}: column {shown(low)} is above column {shown(high)} in {crossed:,} of"
+                f" {len(X):,} rows: name the lower ends with --low, the upper ones with --high."
+            )
+        words = f"truth outside {_short(low)} to {_short(high)}"
+        missed = np.asarray((y < X[low]) | (y > X[high]), dtype=bool)
+        model = RecordedIntervals(name, content_of(X[name], X[low], X[high]), low, high)
+        return model, (Happened(FurtherRate("interval_misses", words), missed),)
 
     def _of_labels(self, truths: list[AnyArray], positive: str | None) -> Units:
         """Labels beside answers, of one rater or several."""
@@ -678,6 +696,7 @@ class _Reader:
         X, slices = self._slices(X)
         taken: set[str | None] = {*roles.truth, *roles.answer, *roles.drop, *roles.probabilities}
         taken |= {roles.score, roles.passed, roles.grade, roles.winner, roles.against, roles.weight}
+        taken |= {roles.low, roles.high}
         names = [name for name in self.frame.columns if name not in taken]
         beside = self.frame[names]
         contents = [beside[name].to_numpy() for name in names] or [np.asarray(y)]

@@ -41,7 +41,30 @@ def _first_that_applies(context: Context) -> Verdict:
         verdict = _compared(context)
         if verdict is not None:
             return replace(verdict, sentence=verdict.sentence + later(context))
+    misses = _claim(context, "interval_misses")
+    if misses is not None:
+        return _of_intervals(context, misses)
     return of_models.first_that_applies(context)
+
+
+def _of_intervals(context: Context, misses: Claim) -> Verdict:
+    """How often somebody's own intervals miss, and the correction that makes them hold."""
+    correction, share = _claim(context, "score_quantile"), f"{100 * (1 - context.options.alpha):g}%"
+    bound = show(number(misses), "rate", "<=")
+    sentence = f"{context.where}, at most **{bound} of truths lie outside** their intervals"
+    enough = number(misses) <= context.options.alpha
+    if correction is not None and np.isfinite(number(correction)):
+        size = number(correction)
+        moved = show(abs(size), "number", "<=" if size > 0 else ">=")
+        how = "wider" if size > 0 else "narrower"
+        sentence += (
+            f"; at least {share} lie inside once both ends are moved **{moved} {how}** (both together,"
+            f" {confidence(context)} confidence)."
+        )
+    else:
+        sentence += f" ({confidence(context)} confidence); too few rows for a correction."
+    kind = "guaranteed" if enough else "warning"
+    return Verdict(kind=kind, sentence=sentence + later(context))
 
 
 def _contradicted(context: Context) -> Verdict:

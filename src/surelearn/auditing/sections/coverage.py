@@ -4,7 +4,9 @@ large predictions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +15,14 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Finding
+from surelearn.lacking import Lacking
 from surelearn.plain import show
+from surelearn.prediction import interval_claim, intervals
 from surelearn.report import PageTable, Section
+from surelearn.selection.width import FORMS, Width
 from surelearn.subject import predict_with
+from surelearn.subject.bands import Band, band_of, outside
+from surelearn.types import Array
 
 FIFTHS = 5
 CHANCE = 0.01  # that a fifth is called far below although none is
@@ -24,7 +31,7 @@ CHANCE = 0.01  # that a fifth is called far below although none is
 @dataclass(frozen=True)
 class Fifth:
     """The rows whose prediction lies between two cut points: how many, and how often the
-    interval holds the truth.
+    interval holds the truth; ``width`` is the mean half-width.
     """
 
     low: float
@@ -32,6 +39,7 @@ class Fifth:
     rows: int
     covered: int
     radius: float
+    width: float = np.nan
 
     @property
     def where(self) -> str:
@@ -46,34 +54,42 @@ class Fifth:
 
 
 def section(context: Context) -> Section | None:
-    """Coverage of the certified interval by fifths of the prediction, measured; nothing where
-    no interval is certified.
+    """Coverage of the certified interval by fifths of the prediction, measured, and which forms of
+    intervals were compared; nothing where no interval is certified.
     """
-    claims = [claim for claim in context.certificate.together if claim.quantity == "error_quantile"]
-    if not claims or isinstance(claims[0].value, tuple) or not np.isfinite(claims[0].value):
+    claim = interval_claim(context.certificate)
+    if claim is None or isinstance(claim.value, tuple) or not np.isfinite(claim.value):
         return None
-    radius, alpha = float(claims[0].value), context.options.alpha
+    own, alpha = claim.quantity == "score_quantile", context.options.alpha
     # fifths are cut on the predictions of the rows fitted on, and filled with certify rows
     X, y = context.rows("certify")
     predict = predict_with(context.model)
-    predicted = np.asarray(predict(X), dtype=float)
+    predicted, truth = np.asarray(predict(X), dtype=float), np.asarray(y, dtype=float)
     fitted_on, targets = context.rows("train")
     known = np.asarray(predict(fitted_on), dtype=float) if len(targets) else predicted
-    parts = fifths(known, predicted, np.abs(predicted - np.asarray(y, dtype=float)), radius, alpha)
+    low, high = _ends(context, predicted)
+    target_range = context.certificate.facts.options.get("target_range")
+    band = band_of(context.model, X, target_range) if own else None
+    if isinstance(band, Band):
+        errors = band.scores(truth)
+    else:
+        errors = np.where(outside(truth, target_range), np.inf, np.abs(predicted - truth))
+    parts = fifths(known, predicted, errors, float(claim.value), alpha, (high - low) / 2)
     if len(parts) < 2:
         return None
     shares = [part.covered / part.rows for part in parts]
     promised, worst = f"{100 * (1 - alpha):g}%", int(np.argmin(shares))
-    low = [
+    seldom = [
         part
         for part in parts
         if clopper_pearson(part.covered, part.rows, CHANCE / len(parts)) < 1 - alpha
     ]
+    what = "intervals of the row's own width" if own else f"±{show(float(claim.value), 'number')}"
     text = (
-        f"Coverage of ±{show(radius, 'number')} by fifths of the prediction:"
+        f"Coverage of {what} by fifths of the prediction:"
         f" {', '.join(show(s, 'rate') for s in shares)}"
     )
-    if low:
+    if seldom:
         text += (
             f". Coverage of {promised} holds on average over all rows (marginal coverage), not for"
             f" predictions {parts[worst].where}, of which {show(shares[worst], 'rate')} are"
@@ -84,25 +100,102 @@ def section(context: Context) -> Section | None:
             f". Coverage of {promised} is certified on average over all rows, and no fifth is below"
             " it by more than chance."
         )
-    finding = Finding(
-        code="SL302",
-        text=text,
-        severity="warning" if low else "info",
-        numbers={"coverage": tuple(shares), "rows": tuple(part.rows for part in parts)},
-    )
-    header = ("predictions", "rows", "coverage", f"± for {promised} of them")
+    numbers: dict[str, Any] = {
+        "coverage": tuple(shares),
+        "rows": tuple(part.rows for part in parts),
+    }
+    if own:
+        numbers["half_width"] = tuple(part.width for part in parts)
+    severity = "warning" if seldom else "info"
+    finding = Finding(code="SL302", text=text, severity=severity, numbers=numbers)
+    last = "half-width, on average" if own else f"± for {promised} of them"
+    header = ("predictions", "rows", "coverage", last)
     rows = tuple(
-        (part.where, f"{part.rows:,}", show(share, "rate"), show(part.radius, "number"))
+        (
+            part.where,
+            f"{part.rows:,}",
+            show(share, "rate"),
+            show(part.width if own else part.radius, "number"),
+        )
         for part, share in zip(parts, shares, strict=True)
     )
     cut = "fit rows'" if len(targets) else f"{context.held_back}rows'"
     note = (
         f"Coverage was measured on {len(y):,} {context.held_back}rows, cut at fifths of the {cut}"
-        " predictions. The certified width is constant."
+        " predictions."
     )
+    note += "" if own else " The certified width is constant."
+    notes = [note, *_beyond(context), *_of_forms(context.widths, own=own)]
     return ENTRY.says(
-        findings=(finding,), notes=(note,), tables=(PageTable(header=header, rows=rows),)
+        findings=(finding,),
+        notes=notes,
+        tables=(PageTable(header=header, rows=rows), *_table_of_forms(context.widths)),
     )
+
+
+def widths_in_words(context: Context) -> str:
+    """How wide the intervals of certify rows are, measured."""
+    X, _ = context.rows("certify")
+    low, high = _ends(context, np.asarray(predict_with(context.model)(X), dtype=float))
+    half = (high - low) / 2
+    few, many = (show(float(np.quantile(half, share)), "number") for share in (0.1, 0.9))
+    return (
+        f", whose half-width is {show(float(half.mean()), 'number')} on average, {few} to {many} for"
+        " four rows in five, measured"
+    )
+
+
+def _ends(context: Context, predicted: Array) -> tuple[Array, Array]:
+    """(n,), (n,): the ends of the certify rows' intervals."""
+    X, _ = context.rows("certify")
+    found = intervals(context.model, X, context.certificate, predicted)
+    nowhere = np.full(predicted.shape, np.nan)
+    return (nowhere, nowhere) if isinstance(found, Lacking) else found
+
+
+def _beyond(context: Context) -> list[str]:
+    """Certify rows outside the stated range."""
+    facts = context.certificate.facts
+    stated = facts.options.get("target_range")
+    if stated is None:
+        return []
+    said = f"Intervals are clipped to the stated range, {stated[0]:g} to {stated[1]:g}"
+    lost = facts["outside.count"]
+    if not lost:
+        return [f"{said}; a target outside it would count as not covered."]
+    return [f"{said}; {lost:,} of {facts['rows']:,} rows lie outside it and count as not covered."]
+
+
+def _of_forms(widths: Sequence[Width], *, own: bool) -> list[str]:
+    """Which form of intervals was chosen, and why."""
+    if not widths:
+        return []
+    if len(widths) < len(FORMS):
+        return ["The form of the intervals was stated."]
+    how = (
+        "The form of the intervals was chosen on the rows to fit on, from out-of-fold predictions"
+        " and before any other row was looked at"
+    )
+    if not own:
+        return [f"{how}: none is narrower than a constant one by more than a standard error."]
+    return [f"{how}: a form takes the place of a simpler one if it is narrower by more than that."]
+
+
+def _table_of_forms(widths: Sequence[Width]) -> tuple[PageTable, ...]:
+    """Forms with their mean half-widths on the rows to fit on."""
+    if not widths:
+        return ()
+    rows = tuple(
+        (
+            one.form,
+            show(one.mean / 2, "number"),
+            "" if one.form == "constant" else f"{one.gain / widths[0].mean:.1%}",
+            "" if one.form == "constant" else f"{one.error / widths[0].mean:.1%}",
+        )
+        for one in widths
+    )
+    header = ("form", "half-width on the rows to fit on", "narrower by", "± one standard error")
+    return (PageTable(header=header, rows=rows),)
 
 
 def fifths(
@@ -111,9 +204,10 @@ def fifths(
     errors: npt.NDArray[np.float64],
     radius: float,
     alpha: float,
+    widths: npt.NDArray[np.float64] | None = None,
 ) -> list[Fifth]:
-    """Rows with predictions (n,) and absolute errors (n,) by fifths of the ``known`` predictions;
-    empty ones are left out.
+    """Rows with predictions (n,) and absolute errors or scores (n,), and half-widths, by fifths of the
+    ``known`` predictions; empty ones are left out.
 
     Examples
     --------
@@ -134,6 +228,7 @@ def fifths(
                 off.size,
                 int((off <= radius).sum()),
                 float(np.quantile(off, 1 - alpha, method="higher")),
+                np.nan if widths is None else float(widths[index == i].mean()),
             )
         )
     return made

@@ -41,7 +41,8 @@ class Comparison:
     fold_errors : each candidate's mean loss on each fold, where there are folds
     losses : (n, candidates), the loss of each row not fitted on (NaN: never tested), where there
         are such rows
-    scores : the probabilities of a candidate, by its position
+    scores, predictions : the probabilities, or the predictions of rows not fitted on, of a candidate,
+        by its position
     details : what the values are made of
     claim : what is certified of the candidate at a position, or why nothing is
     candidates : those that were judged, where they are not the problem's one by one
@@ -57,6 +58,7 @@ class Comparison:
     claim: Callable[[int], Claim | Lacking]
     losses: Array | None = None
     scores: Callable[[int], Array | None] = no_scores
+    predictions: Callable[[int], Array | None] = no_scores
     details: Mapping[str, Any] = field(default_factory=dict)
     candidates: Sequence[Candidate] | None = None
     metric: Metric | None = None

@@ -97,6 +97,7 @@ class Resampled(Criterion):
             how=how,
             losses=losses,
             scores=lambda chosen: found[chosen].answers.probabilities,
+            predictions=lambda chosen: found[chosen].answers.predictions,
             claim=lambda chosen: self.claim(problem, losses[:, chosen], compared),
         )
 
