@@ -19,6 +19,7 @@ PAGES = {
     "production.rst": {"plan", "audit", "gate", "predict", "watch", "verify"},
     "certify.rst": {"certify", "gate", "watch", "verify"},
     "certify-models.rst": {"certify", "verify"},
+    "prediction-sets.rst": {"certify", "verify", "watch"},
 }
 BLOCK = re.compile(
     r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)",

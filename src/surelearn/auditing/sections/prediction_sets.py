@@ -78,7 +78,7 @@ def section(context: Context) -> Section | None:
             f"{unknown:,} {context.held_back}rows have a label that the model does not know and that no"
             f" set holds: {counts}."
         )
-    findings = (_sizes(found), *_far_below(sets, codes, covered, promised))
+    findings = (_sizes(found, _few(sets)), *_far_below(sets, codes, covered, promised))
     return ENTRY.says(
         notes=notes,
         findings=findings,
@@ -98,12 +98,18 @@ def _promise(certificate: Certificate, sets: PredictionSets) -> str:
     sure = f"({percent_sure(certificate.delta)} confidence, with the page's other guarantees)."
     if not sets.per_class:
         return f"At least {promised} of new rows have their true label in their set {sure}"
+    return f"Of each class, at least {promised} of new rows have it in their set {sure}"
+
+
+def _few(sets: PredictionSets) -> str:
+    """Which classes are in every set, in words; "" where none is."""
+    if not sets.per_class:
+        return ""
     kept = [label for label, cut in zip(sets.classes, sets.thresholds, strict=True) if cut is None]
-    said = f"Of each class, at least {promised} of new rows have it in their set {sure}"
-    if kept:
-        few = ", ".join(map(str, kept[:5])) + (", …" if len(kept) > 5 else "")
-        said += f" Too few rows have {few}: every set holds {'it' if len(kept) == 1 else 'them'}."
-    return said
+    if not kept:
+        return ""
+    named = ", ".join(map(str, kept[:5])) + (", …" if len(kept) > 5 else "")
+    return f" Too few rows have {named}: every set holds {'it' if len(kept) == 1 else 'them'}."
 
 
 def _scored(context: Context, sets: PredictionSets) -> str:
@@ -123,12 +129,12 @@ def _scored(context: Context, sets: PredictionSets) -> str:
     )
 
 
-def _sizes(found: SetSizes) -> Finding:
+def _sizes(found: SetSizes, few: str) -> Finding:
     return Finding(
         code="SL303",
         text=(
             f"Prediction sets hold {found.mean:.2f} labels on average; {show(found.single, 'rate')} of"
-            f" them hold one label, {show(found.empty, 'rate')} none."
+            f" them hold one label, {show(found.empty, 'rate')} none.{few}"
         ),
         severity="notice",
         numbers={"mean": found.mean, "single": found.single, "empty": found.empty},
