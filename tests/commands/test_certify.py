@@ -204,6 +204,19 @@ def test_checks_end_with_a_code(options, code, here, shell):
     assert ("check: " in result.stderr) == bool(code)
 
 
+@pytest.mark.parametrize("options", ["--max-risk 0.9", '--require "sensitivity >= 0.3"'])
+def test_checks_fail_where_rows_without_a_label_differ(options, here, shell):
+    table = pd.read_csv("t.csv")
+    table["label"] = table["label"].where(table["amount"] < 52, None)
+    table.to_csv("t.csv", index=False)
+    asked = f"certify t.csv --truth label --score p --positive cancer --quiet {options}"
+    result = shell.run(asked)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("Labeled rows only: ")
+    assert "rows without a label differ; say --population labelled" in result.stderr
+    assert shell.run(f"{asked} --population labelled").exit_code == 0
+
+
 def test_a_second_look_pays_whichever_answers_it_is_about(here, shell):
     """The rows are known by what does not come from the model, also under another name."""
     shell.run("certify t.csv --truth label --answer said --drop old --drop p")

@@ -90,6 +90,7 @@ def audit_counted(
         search=search,
         answers=units,
         counted=counted,
+        unlabelled_compared=counted.unlabeled_compared,
     )
     return document(
         context,

@@ -129,8 +129,10 @@ def _independence(page: _Page) -> Iterator[NextStep]:
 
 def _labels_missing(page: _Page) -> Iterator[NextStep]:
     """Rows without a label are others."""
-    if page.finding(UNLABELLED) and page.context.options.population is None:
-        why = "Rows without a label differ from the labeled ones that the page is about."
+    found = page.finding(UNLABELLED)
+    if found and page.context.options.population is None:
+        differ = "differ from" if found.numbers.get("columns") else "were not compared with"
+        why = f"Rows without a label {differ} the labeled ones that the page is about."
         how = f"{page.asks(population='labelled')} if only rows that get a label matter"
         yield NextStep("Ask why labels are missing", why, how)
 
