@@ -208,9 +208,18 @@ def test_rows_that_one_pass_does_not_keep_may_be_others(tmp_path, lost, monkeypa
     table = frame()[["label", "said", "note"]].dropna().reset_index(drop=True)
     table.loc[len(table) - lost :, "label"] = None
     table.to_parquet("t.parquet")
-    asked = (
-        "certify t.parquet --truth label --answer said --one-pass --quiet --max-risk 0.5".split()
-    )
+    asked = [
+        "certify",
+        "t.parquet",
+        "--truth",
+        "label",
+        "--answer",
+        "said",
+        "--one-pass",
+        "--quiet",
+        "--max-risk",
+        "0.5",
+    ]
     for population, code in (([], int(lost >= 30)), (["--population", "labelled"], 0)):
         result = CliRunner().invoke(main, [*asked, *population, "--ledger", "l.json"])
         assert result.exit_code == code, result.output

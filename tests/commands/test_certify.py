@@ -266,6 +266,41 @@ def test_a_gate_after_a_page_guarantees_nothing(here, shell):
     )
 
 
+def tries(here):
+    return (
+        len(json.loads((here / "l.json").read_text())["looks"]) if (here / "l.json").exists() else 0
+    )
+
+
+def test_a_gate_refuses_rows_that_no_try_could_pass_with_and_counts_none(here, shell):
+    made().to_csv("grouped.csv", index=False)
+    gate = "gate grouped.csv --pass passed --at-least 0.7 --ledger l.json"
+    refusal = shell.refusal(gate)
+    assert "it seems to name groups of rows: say --group who, or --independent" in refusal
+    assert tries(here) == 0
+    assert "try 1 on these rows" in shell.run(f"{gate} --group who --at-least 0.999").stdout
+    vouched = shell.run(f"{gate} --independent")
+    assert (vouched.exit_code, "try 2 on these rows" in vouched.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("told", ["beside", "by the answers alone"])
+def test_a_gate_of_labeled_rows_asks_whether_they_are_meant(told, here, shell):
+    table = pd.read_csv("t.csv")
+    lost = table["amount"] > 52 if told == "beside" else table["said"] == "cancer"
+    lost &= np.arange(N) % 5 > 0
+    table["label"] = table["label"].where(~lost, None)
+    table.to_csv("t.csv", index=False)
+    gate = (
+        "gate t.csv --truth label --answer said --drop old --drop p --max-risk 0.9 --ledger l.json"
+    )
+    if told == "beside":
+        assert "in column 'amount': say --population labelled" in shell.refusal(gate)
+    else:  # which is about the answers, so that it is a try
+        assert shell.run(gate).exit_code == 1
+    result = shell.run(f"{gate} --population labelled")
+    assert (result.exit_code, tries(here)) == (0, 1 + (told != "beside")), result.output
+
+
 def test_a_gate_of_grades_and_what_does_not_go_with_answers(here, shell):
     assert shell.run("gate t.csv --grade grade --loss-range 0 1 --at-least 0.7").exit_code == 0
     refusal = shell.refusal("gate t.csv --pass passed --at-least 0.5 --model ridge")

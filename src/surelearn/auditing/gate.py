@@ -144,12 +144,13 @@ def gate(
         )  # fmt: skip
     if max_risk is not None:
         check_risk(max_risk)
-        asked = with_one_distance(asked)
     check_counted(ledger, number)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     check_table(table, asked)
     check_widths(table, asked)
+    if max_risk is not None and table.task == "regression":
+        asked = with_one_distance(asked)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
@@ -218,7 +219,7 @@ def _try_table(
         look = describe_look(
             [(fitted.model, X)], None, y, table.groups, divided.options,
             name=table.name, target=table.target, kind="gate",
-            more=() if max_risk is None else (repr(float(max_risk)),),
+            more=(*(() if max_risk is None else (repr(float(max_risk)),)), *vouched(options)),
         )  # fmt: skip
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
@@ -294,6 +295,13 @@ def tried(
         certificate, passed = None, False
     book.amend(recorded.audit, answer="pass" if passed else "fail")
     return recorded, delta, certificate if passed else None
+
+
+def vouched(options: Options) -> tuple[str, ...]:
+    """What the user vouches for, and a try that failed for the lack of it did not have: with it, it is
+    another try.
+    """
+    return tuple(name for name in ("independent", "population") if getattr(options, name))
 
 
 def at_most(max_risk: float | None) -> Callable[[Certificate], bool]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled
 from surelearn.auditing.verdict import USELESS, confidence, later
 from surelearn.bounds import betting_upper, clopper_pearson
-from surelearn.claim import Claim
+from surelearn.claim import Claim, Finding
 from surelearn.plain import show
 from surelearn.report import Verdict
 
@@ -70,20 +72,26 @@ def _of_intervals(context: Context, misses: Claim) -> Verdict:
 def _contradicted(context: Context) -> Verdict:
     """No verdict, and what to say about rows that are not independent draws."""
     found = context.contradicted
-    named = next((one for one in found if "column" in one.numbers), None)
-    vouch = asks(context, "independent", True)
-    if named is not None and named.numbers["option"] == "--group":
-        column = str(named.numbers["column"])
-        say = f"Say {asks(context, 'group', column)}, or {vouch} to vouch that rows are independent draws."
-    elif named is not None:
-        say = f"Say {vouch} to vouch that rows do not depend on when they came."
-    else:
-        say = (
-            f"Say {asks(context, 'group', 'COLUMN')}, or {vouch} to vouch that rows are independent"
-            " draws."
-        )
     text = found[0].text
-    return Verdict(kind="no verdict", sentence=f"No verdict: {text[0].lower()}{text[1:]} {say}")
+    say = remedy(found, partial(asks, context))
+    return Verdict(
+        kind="no verdict", sentence=f"No verdict: {text[0].lower()}{text[1:]} Say {say}."
+    )
+
+
+def remedy(found: Sequence[Finding], ask: Callable[[str, object], str]) -> str:
+    """What to say where columns beside the answers contradict that rows are independent draws."""
+    named = next((one for one in found if "column" in one.numbers), None)
+    vouch = ask("independent", True)
+    if named is None:  # rows that repeat: a model's scores tie, and are no feature of the rows
+        return (
+            f"{ask('drop', 'COLUMN')} for each column that comes from the model, {ask('group', 'COLUMN')}"
+            f" if rows belong together, or {vouch} to vouch that they are independent draws"
+        )
+    column = str(named.numbers["column"])
+    if named.numbers["option"] != "--group":
+        return f"{vouch} to vouch that rows do not depend on when they came"
+    return f"{ask('group', column)}, or {vouch} to vouch that rows are independent draws"
 
 
 def asks(context: Context, name: str, value: object) -> str:
