@@ -240,6 +240,54 @@ def test_groups_count_once_and_are_asked_for(here, shell):
     assert "100 whos count, not 300 rows" in result.stdout
 
 
+GROUPED = "certify grouped.csv --pass passed --quiet"
+
+
+@pytest.mark.parametrize(
+    ("ways", "looks"),
+    [
+        (["--group who", "--independent", "--group who"], [1, 2, 1]),
+        (["--independent", "--group who", "--independent"], [1, 2, 1]),
+        (["--drop who", "--group who"], [1, 2]),
+        (["--drop who", "--independent"], [1, 1]),
+        (["--group who", "--group site"], [1, 3]),  # the page without a verdict counts as one then
+    ],
+)
+def test_what_a_page_without_a_verdict_advises_has_its_turn_once(ways, looks, here, shell):
+    made().to_csv("grouped.csv", index=False)
+    assert "No verdict" in shell.run(GROUPED).stdout
+    told = [shell.run(f"{GROUPED} {way}").stdout for way in ways]
+    assert ["95%" in text and "look" not in text for text in told] == [n == 1 for n in looks]
+    named = {2: "second", 3: "third"}
+    for text, look in zip(told, looks, strict=True):
+        assert look == 1 or f"{named[look]} look" in text
+
+
+def test_a_page_without_a_verdict_is_not_free_for_other_answers(here, shell):
+    made().assign(other=made(seed=0)["passed"].to_numpy()[::-1]).to_csv("grouped.csv", index=False)
+    shell.run(GROUPED)
+    other = shell.run("certify grouped.csv --pass other --group who --drop passed --quiet").stdout
+    assert "second look" in other
+
+
+@pytest.mark.parametrize("way", ["", "--one-pass"])
+def test_scores_that_tie_are_no_rows_that_repeat(way, here, shell):
+    """Of a tree's score and its log odds there are few values: the page says what to do, for free."""
+    table = pd.read_csv("t.csv")[["label", "said", "p"]]
+    table["p"] = table["p"].round(2)
+    table["odds"] = np.log(table["p"] + 1e-3) - np.log(1 - table["p"] + 1e-3)
+    table.to_csv("scores.csv", index=False)
+    asked = f"certify scores.csv --truth label --answer said --quiet {way}"
+    refused = shell.run(asked)
+    assert "`--drop COLUMN` for each column that comes from the model" in refused.stdout
+    page = (here / "surelearn-certify" / "report.html").read_text()
+    assert "groups=" not in page
+    assert "--drop COLUMN" in page
+    after = shell.run(f"{asked} --drop p --drop odds")
+    assert "95% confidence" in after.stdout
+    assert "look" not in after.stdout
+
+
 # ── gate and watch ───────────────────────────────────────────────────────────────────────────────
 
 

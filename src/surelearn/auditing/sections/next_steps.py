@@ -116,7 +116,7 @@ def _independence(page: _Page) -> Iterator[NextStep]:
     if found is None:
         return
     vouch = f"{page.asks(independent=True)} if you know that rows were drawn one by one"
-    if context.split is None:
+    if context.split is None and context.answers is None:
         how = f"`groups=` with one label per row, or {vouch}"
     elif "column" in found.numbers:
         option = str(found.numbers.get("option", "--group")).lstrip("-")
@@ -124,6 +124,8 @@ def _independence(page: _Page) -> Iterator[NextStep]:
         how += f", or {vouch}" if context.contradicted else ", if they do"
     else:
         how = f"{page.asks(group='COLUMN')} with the column that names them, or {vouch}"
+        if context.answers is not None:
+            how = f"{page.asks(drop='COLUMN')} for what comes from the model, {how}"
     yield NextStep("Say which rows belong together", _first_sentence(found.text), how)
 
 
