@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from surelearn.certificate import Certificate
+from surelearn.plain import show
 
 N = 300
 
@@ -238,6 +239,39 @@ def test_groups_count_once_and_are_asked_for(here, shell):
     result = shell.run("certify grouped.csv --pass passed --group who --out grouped")
     assert "100 groups" in result.stdout
     assert "100 whos count, not 300 rows" in result.stdout
+
+
+CLOSER = {  # of the options beside --loss-bound, what the first sentence says
+    ("forecast", "far", "--loss-bound 60"): "On new rows like these, ‘forecast’ is at least ",
+    ("forecast", "far", "--loss-bound 25 --group who"): "For a new who, as a mean over whos, ‘forecast’ is",
+    ("far", "forecast", "--loss-bound 60"): "That ‘far’ is closer than ‘forecast’ is not guaranteed: a mean",
+    ("forecast", "far", ""): "That ‘forecast’ is closer than ‘far’ is not guaranteed: say `--loss-bound B`,",
+    ("forecast", "far", "--low low --high high"): "That ‘forecast’ is closer than ‘far’ is not guaranteed: say",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOSER)
+def test_forecasts_against_others_are_compared_in_the_first_sentence(case, here, shell):
+    rng = np.random.default_rng(0)
+    table = made()[["note", "who", "amount", "forecast"]]
+    table["far"] = (table["amount"] + rng.normal(0, 6, N)).round(3)
+    table = table.assign(low=table["forecast"] - 9, high=table["forecast"] + 9)
+    table.to_csv("f.csv", index=False)
+    ours, other, more = case
+    more += "" if "--group" in more else " --independent"
+    asked = f"certify f.csv --truth amount --answer {ours} --against {other} {more}"
+    result = shell.run(f"{asked} --drop low --drop high --quiet" if "low" not in more else asked)
+    assert result.exit_code == 0, result.output
+    assert CLOSER[case] in result.stdout
+    certificate = Certificate.from_json(
+        (here / "surelearn-certify" / "certificate.json").read_text()
+    )
+    gains = [claim for claim in certificate.claims if claim.quantity == "gain"]
+    assert len(gains) == ("--loss-bound" in more)
+    if ours == "forecast" and gains:
+        assert f"at least {show(gains[0].value, 'number', '>=')} closer on average" in result.stdout
+        assert gains[0].value > 0.5
+    assert "confidence" in result.stdout.rpartition("‘far’")[2]  # what else is guaranteed
 
 
 GROUPED = "certify grouped.csv --pass passed --quiet"

@@ -44,9 +44,60 @@ def _first_that_applies(context: Context) -> Verdict:
         if verdict is not None:
             return replace(verdict, sentence=verdict.sentence + later(context))
     misses = _claim(context, "interval_misses")
-    if misses is not None:
-        return _of_intervals(context, misses)
-    return of_models.first_that_applies(context)
+    verdict = (
+        of_models.first_that_applies(context) if misses is None else _of_intervals(context, misses)
+    )
+    if context.task == "regression" and "against" in context.certificate.facts.options:
+        return _closer(context, verdict)
+    return verdict
+
+
+def _closer(context: Context, verdict: Verdict) -> Verdict:
+    """How much closer to the truth the new forecasts are on average, before what else is said."""
+    gain, bound = _claim(context, "gain"), context.options.loss_bound
+    if verdict.kind in ("no verdict", "nothing useful") and gain is None:
+        return verdict
+    options = context.certificate.facts.options
+    ours, other = (quoted(str(options[name])) for name in ("prediction", "against"))
+    where = context.where
+    if context.groups is not None:
+        where = f"For a new {context.group_name}, as a mean over {plural(context.group_name)}"
+    squared = context.options.loss != "absolute"
+    if gain is not None and number(gain) > 0:
+        least = f"at least **{show(number(gain), 'number', '>=')}"
+        how = f"has a mean squared error {least} below** that of {other}"
+        if not squared:
+            how = f"is {least} closer** on average than {other}"
+        sentence = f"{where}, {ours} {how} (all together, {confidence(context)} confidence)."
+        return replace(verdict, sentence=f"{sentence} {verdict.sentence}")
+    told = _measured_errors(context)
+    if gain is None:
+        how = (
+            f"say {asks(context, 'loss_bound', 'B')}, which no error exceeds"
+            if bound is None
+            else ""
+        )
+        sentence = f"That {ours} is closer than {other} is not guaranteed{': ' + how if how else ''}; {told}."
+        return replace(verdict, sentence=f"{sentence} {verdict.sentence}")
+    sentence = f"That {ours} is closer than {other} is not guaranteed: {told}."
+    seems = Headline(gain, gain, None, None).seems_to_improve
+    kind = "warning" if seems else "do not ship"
+    return Verdict(kind=kind, sentence=f"{sentence} {verdict.sentence}")
+
+
+def _measured_errors(context: Context) -> str:
+    """The mean errors of both, measured."""
+    answers = context.answers
+    if answers is None or answers.rival is None:
+        return "nothing was measured"
+    squared = context.options.loss != "absolute"
+    weights, means = 1.0 if answers.weights is None else answers.weights, []
+    for model in (answers.model, answers.rival):
+        off = np.abs(np.asarray(model.predict(answers.X), float) - np.asarray(answers.y, float))
+        means.append(show(float(np.mean(weights * (off**2 if squared else off))), "number"))
+    kind = "squared" if squared else "absolute"
+    other = quoted(str(context.certificate.facts.options["against"]))
+    return f"a mean {kind} error of {means[0]} was measured, {means[1]} for {other}"
 
 
 def _of_intervals(context: Context, misses: Claim) -> Verdict:
@@ -97,7 +148,8 @@ def remedy(found: Sequence[Finding], ask: Callable[[str, object], str]) -> str:
 def asks(context: Context, name: str, value: object) -> str:
     """An option, as code: of the command, or of the call in Python."""
     if context.runner.command:
-        return f"`--{name}`" if value is True else f"`--{name} {value}`"
+        flag = f"--{name.replace('_', '-')}"
+        return f"`{flag}`" if value is True else f"`{flag} {value}`"
     return f"`{name}={value!r}`"
 
 
