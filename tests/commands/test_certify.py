@@ -331,6 +331,7 @@ def test_where_it_errs_is_not_told_by_other_answers(here, shell):
     """`old` repeats the truth but for some rows; `site` tells where answers are worse."""
     table = pd.read_csv("t.csv")
     bad = (table["site"] == "A") & (table.index % 2 == 0)
+    bad |= (table["label"] == "cancer") & (table.index % 3 > 0)
     flipped = np.where(table["label"] == "cancer", "healthy", "cancer")
     table["said"] = np.where(bad, flipped, table["label"])
     table["rare"] = np.where(bad & (table["label"] == "healthy"), "cancer", "healthy")
