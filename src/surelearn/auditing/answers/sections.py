@@ -29,7 +29,7 @@ from surelearn.report import PageTable, Section
 
 MOST = 8  # lines of a table of what goes wrong most
 MOST_VALUES = 30  # of a column that errors are counted by
-AGREES = 0.4  # Cohen's κ from which a column of labels is taken for other answers
+AGREES = 0.25  # Cohen's κ from which a column of labels is taken for other answers
 
 
 def graded(context: Context) -> Section | None:
