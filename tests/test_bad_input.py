@@ -91,7 +91,7 @@ def test_a_word_that_is_neither_file_nor_built_in(tmp_path, monkeypatch):
 
 
 def test_a_directory(tmp_path):
-    assert "is a directory" in refusal(tmp_path, target="y")
+    assert "is a folder without Parquet files (it is empty)" in refusal(tmp_path, target="y")
 
 
 def test_a_name_with_a_nul_byte():
