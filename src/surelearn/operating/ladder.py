@@ -17,6 +17,8 @@ from surelearn.types import Array, Bools, Ints
 
 STEPS = 100  # of a walk in which more thresholds cost nothing: they fail one after the other
 FEW_STEPS = 24  # of one whose rows change from step to step, where each step may fail by chance
+_FAR, _NEAR = 1.1, 1.02  # by which a step calls more rows than the one before
+_UNSURE = 0.001  # the probability of failing, and of passing, from which on steps are small
 _BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
 
 
@@ -140,7 +142,10 @@ def _thinned(steps: Ints, most: int) -> Ints:
 def _of_the_called(
     requirement: Requirement, cuts: Array, scores: Array, good: Bools, certified: int, delta: float
 ) -> Rungs:
-    """From the strictest thresholds down, each calling about a tenth more rows than the one before."""
+    """From the strictest thresholds down, each calling about a tenth more rows than the one before and,
+    where the walk is expected to end, a fiftieth: with a tenth there up to a tenth of the rows that could
+    be called were not, and a smaller step hardly ever fails where the larger one would have passed.
+    """
     order = np.argsort(scores, kind="stable")
     right = np.append(np.cumsum(good[order][::-1])[::-1], 0)  # from the i-th smallest score on
     first = np.searchsorted(scores[order], cuts, side="left")
@@ -151,10 +156,12 @@ def _of_the_called(
     if not enough.any():
         enough = called == called.max()
     rate = (hits + 0.5) / (called + 1)  # of rows that are right, held back a little
-    start = _surest(enough, _power(share, rate, least, certified, delta))
+    power = _power(share, rate, least, certified, delta)
+    start = _surest(enough, power)
     chosen = [start]
     for i in range(start - 1, -1, -1):
-        if called[i] >= 1.1 * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
+        more = _NEAR if _UNSURE < power[i] < 1 - _UNSURE else _FAR
+        if called[i] >= more * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
             chosen.append(i)
     if len(chosen) > FEW_STEPS:
         chosen = [
