@@ -35,7 +35,7 @@ def rows(rng, n):
 class Line(RegressorMixin, BaseEstimator):
     """The second column."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: ARG002
         self.n_features_in_ = X.shape[1]
         return self
 
