@@ -78,7 +78,7 @@ MAY_IMPORT = {
     },
     "monitoring": {
         "bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing", "stated",
-        "types",
+        "subject", "types",
     },
     "persistence": {
         "certificate", "data", "documents", "earlier", "files", "fingerprint", "kernel", "keys", "lacking",
@@ -88,19 +88,19 @@ MAY_IMPORT = {
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",
-        "monitoring", "operating", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection",
-        "slicing", "stated", "subject", "types", "version",
+        "monitoring", "operating", "optim", "persistence", "plain", "planning", "prediction", "renamed", "report", "robust",
+        "selection", "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
         "types", "version",
     },
-    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject"},
+    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject", "types"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
     "commands": {
-        "auditing", "bounds", "certificate", "claim", "data", "documents", "files", "jobs", "monitoring", "papers",
-        "persistence", "plain", "planning", "prediction", "report", "selection", "subject", "terminal", "types",
+        "auditing", "bounds", "certificate", "claim", "data", "documents", "files", "jobs", "lacking", "monitoring",
+        "papers", "persistence", "plain", "planning", "prediction", "report", "selection", "subject", "terminal", "types",
         "version",
     },
     "cli": {"commands", "terminal", "version"},

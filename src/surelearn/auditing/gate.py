@@ -144,12 +144,13 @@ def gate(
         )  # fmt: skip
     if max_risk is not None:
         check_risk(max_risk)
-        asked = with_one_distance(asked)
     check_counted(ledger, number)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     check_table(table, asked)
     check_widths(table, asked)
+    if max_risk is not None and table.task == "regression":
+        asked = with_one_distance(asked)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
