@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "version": set(),
     "__init__": {
         "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
-        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "operating", "optim", "papers", "persistence",
+        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "neural", "operating", "optim", "papers", "persistence",
         "planning", "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
@@ -41,6 +41,7 @@ MAY_IMPORT = {
     "unpacking": set(),
     "jobs": {"lacking", "processes"},
     "files": set(),
+    "neural": {"files", "jobs", "stated"},
     "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
@@ -174,6 +175,7 @@ NOT_LOADED = {
     "surelearn.linear.Ridge": {"matplotlib", "torch"},
     "import surelearn.optim.descent": {"matplotlib"},
     "import surelearn.kernel, surelearn.kernel.eigenpro": {"torch"},
+    "import surelearn.neural": {"torch"},
 }
 
 
