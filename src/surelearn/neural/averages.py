@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -38,17 +38,21 @@ class Averaged:
         """Take the weights after a step in; ``epochs`` have passed."""
         import torch
 
-        if epochs <= self.how.start and self.count == 0:
-            self.kept = copied(tensors)
-            return
-        share = self.how.share(self.count)
-        self.count += 1
+        averaged = [name for name, tensor in tensors.items() if tensor.is_floating_point()]
+        if waits := epochs <= self.how.start and self.count == 0:
+            averaged = []
+        followed = [name for name in tensors if name not in averaged]
         with torch.no_grad():
-            for name, tensor in tensors.items():
-                if tensor.is_floating_point():
-                    self.kept[name].lerp_(tensor, share)
-                else:
-                    self.kept[name].copy_(tensor)
+            if followed:
+                torch._foreach_copy_(*self._pairs(followed, tensors))
+            if not waits:
+                torch._foreach_lerp_(*self._pairs(averaged, tensors), self.how.share(self.count))
+                self.count += 1
+
+    def _pairs(
+        self, names: Sequence[str], tensors: Mapping[str, Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        return [self.kept[name] for name in names], [tensors[name].detach() for name in names]
 
 
 def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

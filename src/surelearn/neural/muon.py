@@ -79,9 +79,12 @@ class Muon(torch.optim.Optimizer):
             for shape, matrices in alike.items():
                 size = 0.2 * max(shape[0], shape[1:].numel()) ** 0.5
                 pushed = torch.stack([self._pushed(W, group["momentum"]) for W in matrices])
-                for W, update in zip(matrices, orthogonalized(pushed), strict=True):
-                    W.mul_(1 - group["lr"] * group["weight_decay"])
-                    W.sub_(update.reshape(shape), alpha=group["lr"] * size)
+                if pushed.is_cuda:  # its matrix units are made for it, and no digit more is needed
+                    pushed = pushed.bfloat16()
+                updates = orthogonalized(pushed).to(matrices[0].dtype) * (group["lr"] * size)
+                if group["weight_decay"]:
+                    torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_sub_(matrices, list(updates.unflatten(2, shape[1:])))
 
     def _pushed(self, W: nn.Parameter, momentum: float) -> Tensor:
         """G + μM, flat, with M moved on."""

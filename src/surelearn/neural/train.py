@@ -112,6 +112,8 @@ class Training:
         The best epoch's weights are returned wherever select rows are given
     precision : "bfloat16" computes products so, with weights kept in their own precision
     compiled : ``torch.compile`` the step: a minute at the start, worth it for long runs on a GPU
+    graphed : record a step as a CUDA graph and replay it (`surelearn.neural.graphs`): worth it
+        where kernels are short. Parameters and batches (tensors of one shape) lie on one GPU
     """
 
     epochs: int = 10
@@ -130,6 +132,7 @@ class Training:
     patience: int | None = None
     precision: Literal["float32", "bfloat16"] = "float32"
     compiled: bool = False
+    graphed: bool = False
 
     def __post_init__(self) -> None:
         stated.whole("epochs", self.epochs)
@@ -260,6 +263,9 @@ class _Run:
         self.select, self.after = select, after
         self.optimizers = _optimizers(self.trained, plan)
         self.rates = [[g["lr"] for g in one.param_groups] for one in self.optimizers]
+        self.descend: Callable[[Any, float], Tensor | None] = self._descend
+        if plan.graphed:
+            self._record()
         self.averaged = (
             None if plan.average is None else Averaged(plan.average, copied(self.tensors))
         )
@@ -324,16 +330,21 @@ class _Run:
 
     def _one(self, batch: Any) -> None:
         """The gradient of a batch, of all processes together, and the step along it."""
+        share, weight = self._share(batch)
+        loss = self.descend(share, weight)
+        if loss is not None:
+            self.sum, self.weight = self.sum + weight * loss, self.weight + weight
+
+    def _descend(self, share: Any, weight: float = 1.0) -> Tensor | None:
+        """A step along the gradient of this process's share of a batch; its loss."""
         import torch
 
-        share, weight = self._share(batch)
         for one in self.optimizers:
             one.zero_grad(set_to_none=True)
         with self._precision():
             loss = self.step(share) if weight else None
         if loss is not None:
             (loss if weight == 1 else loss * weight).backward()
-            self.sum, self.weight = self.sum + weight * loss.detach(), self.weight + weight
         if self.world > 1:
             _sum_gradients(self.trained)
         if self.plan.clip is not None:
@@ -343,6 +354,22 @@ class _Run:
         if self.after is not None:
             with torch.no_grad():
                 self.after()
+        return None if loss is None else loss.detach()
+
+    def _record(self) -> None:
+        """Let steps be recorded as a CUDA graph, with rates that are tensors."""
+        import torch
+
+        from surelearn.neural.graphs import Graphed
+
+        devices = {t.device for t in self.tensors.values()}
+        device = next(iter(devices))
+        if len(devices) > 1 or device.type != "cuda":
+            raise ValueError("graphed=True needs all parameters on one GPU")
+        for group in (group for one in self.optimizers for group in one.param_groups):
+            group["lr"] = torch.tensor(group["lr"], device=device)
+        graphed = Graphed(self._descend)
+        self.descend = lambda share, weight: graphed(share)
 
     def _share(self, batch: Any) -> tuple[Any, float]:
         """The part of a batch that is this process's, and which share of it that is."""
@@ -362,7 +389,10 @@ class _Run:
         factor = self.plan.schedule(self.steps / len(self.batches), self.plan.epochs)
         for one, rates in zip(self.optimizers, self.rates, strict=True):
             for group, rate in zip(one.param_groups, rates, strict=True):
-                group["lr"] = rate * factor
+                if self.plan.graphed:
+                    group["lr"].fill_(rate * factor)
+                else:
+                    group["lr"] = rate * factor
 
     def _end_of_epoch(self, epoch: int) -> None:
         """The mean loss, and whether the select rows like this epoch best."""
@@ -479,10 +509,14 @@ def _optimizers(trained: Mapping[str, Tensor], plan: Training) -> list[Optimizer
     found: list[Optimizer] = []
     if rest:
         groups = _groups(rest, plan)
+        options = {"fused": True} if plan.graphed else {}
         if plan.optimizer == "sgd":
-            found.append(torch.optim.SGD(groups, momentum=plan.momentum, nesterov=plan.nesterov))
+            found.append(
+                torch.optim.SGD(groups, momentum=plan.momentum, nesterov=plan.nesterov, **options)
+            )
         else:
-            found.append(torch.optim.AdamW(groups, betas=plan.betas))
+            options |= {"capturable": True} if plan.graphed else {}
+            found.append(torch.optim.AdamW(groups, betas=plan.betas, **options))
     if hidden:
         from surelearn.neural.muon import Muon
 
