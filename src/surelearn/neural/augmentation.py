@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+_Drawn = tuple[npt.NDArray[np.intp], npt.NDArray[np.float32] | None]
+
+
 class Augmentation(ParameterGroup):
     """How far images are moved at random while a network is trained, each in each epoch.
 
@@ -119,19 +122,32 @@ class MovedRows:
         self.device = device
         # recorded steps read it where it lies
         self.maps = torch.zeros(n if self.moved else 0, 2, 3, device=device)
+        self._ahead: tuple[int, _Drawn] | None = None
 
     def __len__(self) -> int:
         return self.count
 
     def epoch(self, number: int) -> Iterator[Tensor]:
-        """The batches of an epoch."""
+        """The batches of an epoch; the next epoch is drawn while a GPU is still busy with this
+        one's.
+        """
         import torch
 
+        ahead, self._ahead = self._ahead, None
+        order, maps = ahead[1] if ahead and ahead[0] == number else self._draw(number)
+        if maps is not None:
+            self.maps.copy_(torch.from_numpy(maps))
+        rows = torch.from_numpy(order[: self.count * self.size]).to(self.device)
+        yield from rows.split(self.size)
+        self._ahead = number + 1, self._draw(number + 1)
+
+    def _draw(self, number: int) -> _Drawn:
+        """Order and moves of an epoch."""
         generator = np.random.default_rng([self.seed, number])
-        order = torch.from_numpy(generator.permutation(self.n)).to(self.device)
-        if self.moved:
-            self.maps.copy_(torch.from_numpy(self.augmentation.moves(self.n, self.sides, generator)))
-        yield from order[: self.count * self.size].split(self.size)
+        order = generator.permutation(self.n)
+        if not self.moved:
+            return order, None
+        return order, self.augmentation.moves(self.n, self.sides, generator)
 
     def images(self, given: Tensor, rows: Tensor) -> Tensor:
         """Images (B, channels, height, width) of these rows, moved."""

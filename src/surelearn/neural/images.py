@@ -73,7 +73,7 @@ class ImageDetails(ParameterGroup):
         optimizer: str = "adamw",
         weight_decay: float = 0.05,
         label_smoothing: float = 0.1,
-        averaged: float = 0.3,
+        averaged: float = 0.4,
         precision: str | None = None,
         compiled: bool = False,
     ) -> None:
@@ -117,8 +117,8 @@ class ImageClassifier(ClassifierMixin, Learner):
     depth : convolutions of each stage but the first, which has one
     shape : (height, width) or (height, width, channels) of an image where rows are flat, its
         channels side by side; flat rows without it are lines of pixels
-    epochs : passes over the images
-    learning_rate : the largest of the run; None: 0.007·√(batch/1000)
+    epochs : passes over the images; None: 20, and up to 100 where these make fewer than 1,000 steps
+    learning_rate : the largest of the run; None: 0.01·(batch/1000)^¼
     augmentation : `Augmentation`; None shifts up to 2 pixels either way
     details : `ImageDetails`; None for the defaults
     device : "auto" takes the GPU where there is one
@@ -163,7 +163,7 @@ class ImageClassifier(ClassifierMixin, Learner):
         widths: tuple[int, ...] | None = None,
         depth: int = 2,
         shape: tuple[int, ...] | None = None,
-        epochs: int = 20,
+        epochs: int | None = None,
         learning_rate: float | None = None,
         augmentation: Augmentation | None = None,
         details: ImageDetails | None = None,
@@ -264,7 +264,7 @@ class ImageClassifier(ClassifierMixin, Learner):
             body = trunk(layout)
         body = body.to(device, memory_format=torch.channels_last)
         X = _images(rows, layout.shape, device)
-        y = torch.from_numpy(codes).to(device)
+        y = torch.from_numpy(codes.astype(np.int64)).to(device)
         w = None if weights is None else torch.from_numpy(weights / weights.mean()).float().to(device)
         mean, scale = _standards(X)
         batches = MovedRows(
@@ -280,15 +280,15 @@ class ImageClassifier(ClassifierMixin, Learner):
             losses = cross_entropy(said, y[chosen], label_smoothing=smoothing, reduction="none")
             return (losses * w[chosen]).mean()
 
-        smoothing = float(details.label_smoothing)
+        smoothing, epochs = float(details.label_smoothing), self._epochs(len(rows))
         plan = Training(
-            epochs=self.epochs,
+            epochs=epochs,
             optimizer="muon" if details.optimizer == "muon" and hidden(body) else "adamw",
             learning_rate=self._rate(batches.size),
             schedule=OneCycle(rise=0.2, end=0.0),
             weight_decay=details.weight_decay,
             hidden=hidden(body) if details.optimizer == "muon" else (),
-            average=Swa((1 - details.averaged) * self.epochs) if details.averaged else None,
+            average=Swa((1 - details.averaged) * epochs) if details.averaged else None,
             precision=self._precision(details, device),  # type: ignore[arg-type]
             compiled=details.compiled,
             graphed=device.type == "cuda",
@@ -343,7 +343,7 @@ class ImageClassifier(ClassifierMixin, Learner):
             "rotation": float(augmentation.rotation),
             "zoom": float(augmentation.zoom),
             "shear": float(augmentation.shear),
-            "epochs": int(self.epochs),
+            "epochs": self._epochs(n),
             "batch_size": self._batch_size(n),
         }
 
@@ -359,7 +359,8 @@ class ImageClassifier(ClassifierMixin, Learner):
         if self.widths is not None and not self.widths:
             raise ValueError("widths must hold at least one number")
         stated.whole("depth", self.depth)
-        stated.whole("epochs", self.epochs)
+        if self.epochs is not None:
+            stated.whole("epochs", self.epochs)
         if self.learning_rate is not None:
             stated.positive("learning_rate", self.learning_rate)
         return details, augmentation
@@ -381,10 +382,15 @@ class ImageClassifier(ClassifierMixin, Learner):
         size = min(1000, max(32, n // 60)) if details.batch_size is None else details.batch_size
         return min(n, int(size))
 
+    def _epochs(self, n: int) -> int:
+        if self.epochs is not None:
+            return int(self.epochs)
+        return min(100, max(20, math.ceil(1000 * self._batch_size(n) / n)))
+
     def _rate(self, batch: int) -> float:
         if self.learning_rate is not None:
             return float(self.learning_rate)
-        return 0.007 * math.sqrt(batch / 1000)
+        return 0.01 * (batch / 1000) ** 0.25
 
     def _precision(self, details: ImageDetails, device: torch.device) -> str:
         return details.precision or ("bfloat16" if device.type == "cuda" else "float32")
