@@ -2,11 +2,15 @@
 imported when a network is trained or asked, not before.
 """
 
-from surelearn.neural import schedules
+from surelearn.neural import activations, convolution, schedules
 from surelearn.neural.averages import Ema, Swa
+from surelearn.neural.layers import BatchNormalization, dropout
 from surelearn.neural.train import Batches, DrawnBatches, Shuffled, Trained, Training, train
+from surelearn.neural.two_layer import XOR, TwoLayer, collapsed
 
 __all__ = [
+    "XOR",
+    "BatchNormalization",
     "Batches",
     "DrawnBatches",
     "Ema",
@@ -14,6 +18,11 @@ __all__ = [
     "Swa",
     "Trained",
     "Training",
+    "TwoLayer",
+    "activations",
+    "collapsed",
+    "convolution",
+    "dropout",
     "schedules",
     "train",
 ]
