@@ -5,6 +5,7 @@ imported when a network is trained or asked, not before.
 from surelearn.neural import activations, convolution, schedules
 from surelearn.neural.averages import Ema, Swa
 from surelearn.neural.layers import BatchNormalization, dropout
+from surelearn.neural.network import NetworkClassifier, NetworkDetails, NetworkRegressor
 from surelearn.neural.train import Batches, DrawnBatches, Shuffled, Trained, Training, train
 from surelearn.neural.two_layer import XOR, TwoLayer, collapsed
 
@@ -14,6 +15,9 @@ __all__ = [
     "Batches",
     "DrawnBatches",
     "Ema",
+    "NetworkClassifier",
+    "NetworkDetails",
+    "NetworkRegressor",
     "Shuffled",
     "Swa",
     "Trained",
