@@ -139,7 +139,7 @@ class TableNetwork(nn.Module):
             SharedLinear(k, sizes.width if i else d, sizes.width, None if i else first)
             for i in range(sizes.depth)
         )
-        self.dropout = nn.Dropout(sizes.dropout)
+        self.dropout = sizes.dropout
         last = sizes.width if sizes.depth else d
         self.head = nn.Parameter(_uniform(last, k, last, sizes.outputs))
         self.shift = nn.Parameter(torch.zeros(k, sizes.outputs))
@@ -161,8 +161,15 @@ class TableNetwork(nn.Module):
         """What each member answers, (k, B, outputs)."""
         h = self.features(X).expand(len(self.head), -1, -1)
         for layer in self.hidden:
-            h = self.dropout(nn.functional.silu(layer(h)))
+            h = self._dropped(nn.functional.silu(layer(h)))
         return torch.baddbmm(self.shift[:, None, :], h, self.head)
+
+    def _dropped(self, h: Tensor) -> Tensor:
+        """Dropout of the same units of all members: random numbers cost more than products."""
+        if not (self.training and self.dropout):
+            return h
+        kept = nn.functional.dropout(torch.ones_like(h[0]), self.dropout)
+        return h * kept
 
     def forward(self, X: Tensor) -> Tensor:
         """(k, B, outputs) in training, (B, outputs) in use."""

@@ -482,7 +482,7 @@ def _optimizers(trained: Mapping[str, Tensor], plan: Training) -> list[Optimizer
         if plan.optimizer == "sgd":
             found.append(torch.optim.SGD(groups, momentum=plan.momentum, nesterov=plan.nesterov))
         else:
-            found.append(torch.optim.AdamW(groups, betas=plan.betas))
+            found.append(torch.optim.AdamW(groups, betas=plan.betas, fused=True))
     if hidden:
         from surelearn.neural.muon import Muon
 
