@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "unpacking": set(),
     "jobs": {"lacking", "processes"},
     "files": set(),
-    "neural": {"files", "jobs", "stated"},
+    "neural": {"base", "earlier", "files", "jobs", "lacking", "record", "stated", "subject", "types"},
     "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {

@@ -509,13 +509,13 @@ def _optimizers(trained: Mapping[str, Tensor], plan: Training) -> list[Optimizer
     found: list[Optimizer] = []
     if rest:
         groups = _groups(rest, plan)
-        options = {"fused": True} if plan.graphed else {}
         if plan.optimizer == "sgd":
+            options: dict[str, Any] = {"fused": True} if plan.graphed else {}
             found.append(
                 torch.optim.SGD(groups, momentum=plan.momentum, nesterov=plan.nesterov, **options)
             )
         else:
-            options |= {"capturable": True} if plan.graphed else {}
+            options = {"fused": True, "capturable": plan.graphed}
             found.append(torch.optim.AdamW(groups, betas=plan.betas, **options))
     if hidden:
         from surelearn.neural.muon import Muon

@@ -50,6 +50,8 @@ def _learned(model: Any, rows: int) -> float:
         return sum(_tree(member, rows) for member in members)
     if hasattr(model, "tree_"):
         return _tree(model, rows)
+    if callable(told := getattr(model, "work_of_fit", None)):
+        return float(told(rows))
     if (rounds := _rounds(model)) is not None:
         return rounds * (2e-3 + 1e-8 * rows * width)
     if hasattr(model, "support_vectors_"):
