@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from surelearn.neural import Augmentation, ImageClassifier, ImageDetails
-from surelearn.neural.image_layers import Layout, trunk, widths_of
+from surelearn.neural.image_layers import Layout, operations, trunk, widths_of
 
 PEAK = 790.0  # TFLOP/s of bfloat16 products, measured on an H200
 MOVED = {"shift": 2, "rotation": 8.0, "zoom": 0.08, "shear": 0.08}
@@ -59,22 +58,12 @@ def cpu_mlp(seed: int, epochs: int) -> ImageClassifier:
     )
 
 
-def operations(model: ImageClassifier) -> float:
-    """Floating-point operations of a training pass of one image: three times two per product."""
+def tera(model: ImageClassifier, images: int, epochs: int) -> float:
+    """Operations of a fit, in 10¹²."""
     kind = "mlp" if model.network == "mlp" else "cnn"
-    layout = Layout(
-        kind=kind, shape=(28, 28, 1), widths=widths_of(kind, model.widths), depth=model.depth, outputs=10,
-    )  # fmt: skip
-    network, found = trunk(layout).eval(), [0.0]
-
-    def count(layer: nn.Module, _: Any, made: torch.Tensor) -> None:
-        found[0] += 2.0 * made.numel() * layer.weight[0].numel()
-
-    for layer in network:
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            layer.register_forward_hook(count)
-    network(torch.zeros(1, 1, 28, 28))
-    return 3 * found[0]
+    widths = widths_of(kind, model.widths)
+    layout = Layout(kind=kind, shape=(28, 28, 1), widths=widths, depth=model.depth, outputs=10)
+    return operations(layout) * images * epochs / 1e12
 
 
 def fitted(model: ImageClassifier, X: Any, y: Any) -> tuple[ImageClassifier, float]:
@@ -89,9 +78,9 @@ def error(model: ImageClassifier, X: Any, y: Any) -> float:
     return 100.0 * float(np.mean(model.predict(X) != y))
 
 
-def report(name: str, errors: list[float], seconds: list[float], tera: float) -> None:
+def report(name: str, errors: list[float], seconds: list[float], work: float) -> None:
     """One line: mean and spread of errors, seconds, and the rate."""
-    rate = tera / float(np.mean(seconds))
+    rate = work / float(np.mean(seconds))
     print(
         f"{name:22s} error {np.mean(errors):.3f}% ± {np.std(errors, ddof=1) if len(errors) > 1 else 0:.3f}"
         f" {[round(e, 2) for e in errors]}  {np.mean(seconds):.2f} s (at most {max(seconds):.2f})"
@@ -100,7 +89,9 @@ def report(name: str, errors: list[float], seconds: list[float], tera: float) ->
     )
 
 
-def measured(name: str, make: Callable[[int, int], ImageClassifier], epochs: int, data: Any, seeds: int) -> None:
+def measured(
+    name: str, make: Callable[[int, int], ImageClassifier], epochs: int, data: Any, seeds: int
+) -> None:
     """Fits of several seeds, after one in which kernels are compiled."""
     X, y, X_test, y_test = data
     _, warm = fitted(make(1000, 1), X, y)
@@ -110,7 +101,7 @@ def measured(name: str, make: Callable[[int, int], ImageClassifier], epochs: int
         errors.append(error(model, X_test, y_test))
         seconds.append(took)
     print(f"{name}: {epochs} epochs; the first fit, with its compilation, took {warm:.1f} s")
-    report(name, errors, seconds, operations(model) * len(X) * epochs / 1e12)
+    report(name, errors, seconds, tera(model, len(X), epochs))
 
 
 def choose(data: Any) -> tuple[float, float]:
@@ -126,7 +117,10 @@ def choose(data: Any) -> tuple[float, float]:
             for seed in range(100, 103)
         ]
         found[rate, averaged] = float(np.mean(errors))
-        print(f"held out: rate {rate}, averaged {averaged}: {np.mean(errors):.3f}% {np.round(errors, 2)}", flush=True)
+        print(
+            f"held out: rate {rate}, averaged {averaged}: {np.mean(errors):.3f}% {np.round(errors, 2)}",
+            flush=True,
+        )
     return min(found, key=lambda one: found[one])
 
 
@@ -187,23 +181,31 @@ def main() -> None:
         torch.set_num_threads(2)
         for seed in range(given.seeds) if given.seed is None else [given.seed]:
             model, took = fitted(cpu_mlp(seed, CPU_EPOCHS), *data[:2])
-            tera = operations(model) * len(data[0]) * CPU_EPOCHS / 1e12
-            report(f"MLP, two cores, seed {seed}", [error(model, *data[2:])], [took], tera)
+            work = tera(model, len(data[0]), CPU_EPOCHS)
+            report(f"MLP, two cores, seed {seed}", [error(model, *data[2:])], [took], work)
     rate, averaged = given.rate, given.averaged
     if "choose" in parts:
         rate, averaged = choose(data)
         print(f"chosen: rate {rate}, averaged {averaged}")
     if "cnn" in parts:
-        measured("CNN", lambda seed, epochs: cnn(seed, epochs, rate, averaged), EPOCHS, data, given.seeds)
+        measured(
+            "CNN", lambda seed, epochs: cnn(seed, epochs, rate, averaged), EPOCHS, data, given.seeds
+        )
     if "fast" in parts:
-        measured("CNN, few epochs", lambda seed, epochs: cnn(seed, epochs, rate, averaged), FAST_EPOCHS, data, given.seeds)
+        measured(
+            "CNN, few epochs",
+            lambda seed, epochs: cnn(seed, epochs, rate, averaged),
+            FAST_EPOCHS,
+            data,
+            given.seeds,
+        )
     if "mlp" in parts:
         measured("MLP", mlp, MLP_EPOCHS, data, given.seeds)
     if "plain" in parts:
         plain(data, 1, 1000)
         found = [plain(data, EPOCHS, seed) for seed in range(2)]
-        tera = operations(cnn(0, 1)) * len(data[0]) * EPOCHS / 1e12
-        report("plain loop, CNN", [e for e, _ in found], [s for _, s in found], tera)
+        work = tera(cnn(0, 1), len(data[0]), EPOCHS)
+        report("plain loop, CNN", [e for e, _ in found], [s for _, s in found], work)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ class Augmentation(ParameterGroup):
     Examples
     --------
     >>> maps = Augmentation(shift=1).moves(4, (8, 16), np.random.default_rng(0))
-    >>> maps[:, :, 2].tolist()  # one pixel is 1/8 of the width, and 1/4 of the height
-    []
+    >>> maps[:, :, 2].tolist()  # a pixel is 1/8 of half the width, 1/4 of half the height
+    [[0.125, -0.25], [0.0, -0.25], [0.0, -0.25], [-0.125, -0.25]]
     """
 
     saved_as = "image-augmentation/1"

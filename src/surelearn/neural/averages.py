@@ -44,9 +44,10 @@ class Averaged:
         followed = [name for name in tensors if name not in averaged]
         with torch.no_grad():
             if followed:
-                torch._foreach_copy_(*self._pairs(followed, tensors))
+                torch._foreach_copy_(*self._pairs(followed, tensors))  # pyright: ignore[reportPrivateImportUsage] - as torch.optim calls it
             if not waits:
-                torch._foreach_lerp_(*self._pairs(averaged, tensors), self.how.share(self.count))
+                share = self.how.share(self.count)
+                torch._foreach_lerp_(*self._pairs(averaged, tensors), share)  # pyright: ignore[reportPrivateImportUsage]
                 self.count += 1
 
     def _pairs(

@@ -52,7 +52,8 @@ def trunk(layout: Layout) -> nn.Sequential:
     height, width, channels = layout.shape
     parts: list[nn.Module] = []
     if layout.kind == "mlp":
-        parts, size = [nn.Flatten()], height * width * channels
+        size = height * width * channels
+        parts.append(nn.Flatten())
         for units in layout.widths:
             parts += [nn.Linear(size, units, bias=False), nn.BatchNorm1d(units), nn.GELU()]
             size = units
@@ -72,9 +73,28 @@ def trunk(layout: Layout) -> nn.Sequential:
     if max(height, width) > 4:
         height, width = min(height, 4), min(width, 4)
         parts.append(nn.AdaptiveAvgPool2d((height, width)))
-    return nn.Sequential(
-        *parts, nn.Flatten(), nn.Linear(channels * height * width, layout.outputs)
-    )
+    return nn.Sequential(*parts, nn.Flatten(), nn.Linear(channels * height * width, layout.outputs))
+
+
+def operations(layout: Layout) -> float:
+    """Floating-point operations that training takes per image: a product and a sum for each
+    product of a weight and a number, forward, and twice as many back.
+
+    Examples
+    --------
+    >>> operations(Layout(kind="mlp", shape=(28, 28, 1), widths=(1024, 1024), depth=1, outputs=10))
+    11169792.0
+    """
+    height, width, channels = layout.shape
+    made = torch.empty(1, channels, height, width, device="meta")
+    with torch.device("meta"):
+        network = trunk(layout).eval()
+    total = 0.0
+    for part in network:
+        made = part(made)
+        if isinstance(part, nn.Conv2d | nn.Linear):
+            total += 6.0 * made.numel() * part.weight[0].numel()
+    return total
 
 
 def hidden(network: nn.Sequential) -> tuple[str, ...]:

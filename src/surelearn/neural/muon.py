@@ -82,9 +82,8 @@ class Muon(torch.optim.Optimizer):
                 if pushed.is_cuda:  # its matrix units are made for it, and no digit more is needed
                     pushed = pushed.bfloat16()
                 updates = orthogonalized(pushed).to(matrices[0].dtype) * (group["lr"] * size)
-                if group["weight_decay"]:
-                    torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-                torch._foreach_sub_(matrices, list(updates.unflatten(2, shape[1:])))
+                for W, update in zip(matrices, updates.unflatten(2, shape[1:]), strict=True):
+                    W.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update)
 
     def _pushed(self, W: nn.Parameter, momentum: float) -> Tensor:
         """G + μM, flat, with M moved on."""

@@ -264,13 +264,13 @@ class _Run:
         self.optimizers = _optimizers(self.trained, plan)
         self.rates = [[g["lr"] for g in one.param_groups] for one in self.optimizers]
         self.descend: Callable[[Any, float], Tensor | None] = self._descend
-        if plan.graphed:
-            self._record()
         self.averaged = (
             None if plan.average is None else Averaged(plan.average, copied(self.tensors))
         )
         self.path, self.every = (None if checkpoint is None else Path(checkpoint)), every
         self.rank, self.world = _processes()
+        if plan.graphed:
+            self._record()
         self.steps, self.sum, self.weight = 0, 0.0, 0.0
         self.losses: list[float] = []
         self.selected: list[float] = []
@@ -335,7 +335,7 @@ class _Run:
         if loss is not None:
             self.sum, self.weight = self.sum + weight * loss, self.weight + weight
 
-    def _descend(self, share: Any, weight: float = 1.0) -> Tensor | None:
+    def _descend(self, share: Any, weight: float) -> Tensor | None:
         """A step along the gradient of this process's share of a batch; its loss."""
         import torch
 
@@ -366,10 +366,16 @@ class _Run:
         device = next(iter(devices))
         if len(devices) > 1 or device.type != "cuda":
             raise ValueError("graphed=True needs all parameters on one GPU")
+        if self.world > 1:
+            raise ValueError("graphed=True is for one process: sums over several are not recorded")
         for group in (group for one in self.optimizers for group in one.param_groups):
             group["lr"] = torch.tensor(group["lr"], device=device)
-        graphed = Graphed(self._descend)
-        self.descend = lambda share, weight: graphed(share)
+        graphed = Graphed(lambda share: self._descend(share, 1.0))
+
+        def replayed(share: Any, weight: float) -> Tensor | None:  # noqa: ARG001
+            return graphed(share)
+
+        self.descend = replayed
 
     def _share(self, batch: Any) -> tuple[Any, float]:
         """The part of a batch that is this process's, and which share of it that is."""
@@ -553,8 +559,7 @@ def _set_moments(
     for place, value in moments.items():
         key, _, name = place.partition("/")
         tensor = trained[name]
-        kept = value.clone() if value.ndim == 0 else value.to(tensor.device)
-        optimizer.state[tensor][key] = kept
+        optimizer.state[tensor][key] = value.to(tensor.device).clone()
 
 
 def _processes() -> tuple[int, int]:
