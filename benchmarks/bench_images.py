@@ -1,7 +1,7 @@
 """Networks for images on MNIST: error and seconds, means and spreads of several seeds, and the rate
 against the device's peak, beside a plain PyTorch loop of the same network.
 
-    python benchmarks/bench_images.py ../shared/data/mnist.npz [--only choose,cnn,fast,mlp,plain,cpu]
+    python benchmarks/bench_images.py [mnist.npz] [--only choose,cnn,fast,mlp,plain,cpu]
 
 Settings are chosen on 10,000 of the 60,000 training images ("choose"); the test images are looked
 at with those alone. Seconds are those of a whole `fit` that follows one of an epoch, in which
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import torch
 from surelearn.neural import Augmentation, ImageClassifier, ImageDetails
 from surelearn.neural.image_layers import Layout, operations, trunk, widths_of
 
+MNIST = Path(__file__).parents[2] / "shared" / "data" / "mnist.npz"
 PEAK = 790.0  # TFLOP/s of bfloat16 products, measured on an H200
 MOVED = {"shift": 2, "rotation": 8.0, "zoom": 0.08, "shear": 0.08}
 EPOCHS, FAST_EPOCHS, MLP_EPOCHS, CPU_EPOCHS = 18, 5, 60, 15
@@ -165,14 +167,15 @@ def plain(data: Any, epochs: int, seed: int) -> tuple[float, float]:
 def main() -> None:
     """What is asked for, in turn."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("data")
-    parser.add_argument("--only", default="cnn,fast,mlp,plain")
+    parser.add_argument("data", nargs="?", default=MNIST)
+    parser.add_argument("--only", help="what is measured; cpu alone without a GPU")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rate", type=float, default=0.01, help="chosen before")
     parser.add_argument("--averaged", type=float, default=0.4, help="chosen before")
     parser.add_argument("--seed", type=int, default=None, help="of cpu: this one alone")
     given = parser.parse_args()
-    parts = given.only.split(",")
+    usual = "cnn,fast,mlp,plain" if torch.cuda.is_available() else "cpu"
+    parts = (given.only or usual).split(",")
     with np.load(given.data) as held:
         data = (held["x_train"], held["y_train"], held["x_test"], held["y_test"])
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
