@@ -200,9 +200,9 @@ class ImageClassifier(ClassifierMixin, Learner):
         """
         if _has_torch():
             details = ImageDetails(batch_size=16)
-            yield cls(widths=(16,), epochs=15, learning_rate=0.02, details=details, device="cpu")
+            yield cls(widths=(16,), epochs=8, learning_rate=0.03, details=details, device="cpu")
             yield cls(
-                "mlp", widths=(16,), epochs=15, learning_rate=0.02, details=details, device="cpu"
+                "mlp", widths=(16,), epochs=8, learning_rate=0.03, details=details, device="cpu"
             )
 
     def expected_failures(self) -> dict[str, str]:
