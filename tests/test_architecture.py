@@ -45,8 +45,8 @@ MAY_IMPORT = {
     "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
-        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
-        "stated", "subject", "types",
+        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "neural", "plain",
+        "record", "stated", "subject", "types",
     },
     "operating": {"bounds", "lacking", "subject", "types"},
     "measurement": {"lacking", "operating", "subject", "types"},
@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "kernel": {
         "base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject", "types",
     },
-    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "record", "stated", "subject", "types"},
+    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "neural", "record", "stated", "subject", "types"},
     "linear": {
         "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "losses", "optim", "profiles",
         "record", "stated", "subject", "types",

@@ -201,6 +201,25 @@ def test_gradients_that_the_step_sets_itself_are_followed():
     assert done.losses == ()
 
 
+def test_weights_with_two_names_are_trained_once():
+    X, y = rows()
+    tied = torch.nn.Module()
+    tied.a = torch.nn.Linear(3, 1)
+    tied.b = tied.a
+    one = torch.nn.Linear(3, 1)
+    one.load_state_dict(tied.a.state_dict())
+    plan = Training(epochs=2, optimizer="sgd", learning_rate=0.1)
+    train(squared(tied.a, X, y), tied, Shuffled(22, 8), plan)
+    train(squared(one, X, y), one, Shuffled(22, 8), plan)
+    np.testing.assert_array_equal(flat(tied), flat(one))
+
+
+def test_batches_that_end_early_are_said():
+    w = torch.nn.Parameter(torch.zeros(1))
+    with pytest.raises(ValueError, match="the batches ended after 2 steps"):
+        train(lambda x: (w * x).sum(), {"w": w}, DrawnBatches(3, iter([1.0, 2.0])))
+
+
 def test_progress_has_every_epoch():
     class Told(Progress):
         said = ()

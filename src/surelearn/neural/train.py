@@ -256,7 +256,9 @@ class _Run:
         self.tensors: dict[str, Tensor] = dict(
             parameters if module is None else module.state_dict(keep_vars=True)  # type: ignore[arg-type]
         )
-        self.trained = {name: t for name, t in self.tensors.items() if t.requires_grad}
+        # a tensor with two names is trained under the first
+        names = {id(t): name for name, t in reversed(self.tensors.items()) if t.requires_grad}
+        self.trained = {name: t for name, t in self.tensors.items() if names.get(id(t)) == name}
         if not self.trained:
             raise ValueError("parameters must hold at least one tensor that needs a gradient")
         self.step = torch.compile(step) if plan.compiled else step
@@ -289,7 +291,10 @@ class _Run:
             for epoch in range(self.steps // size):
                 progress.advance(f"epoch {epoch}")
             while self.steps < self.plan.epochs * size and not self._settled():
+                before = self.steps
                 self._epoch(self.steps // size, self.steps % size)
+                if self.steps == before:
+                    raise ValueError(f"the batches ended after {before} steps, before their number")
                 progress.advance(f"epoch {self.steps // size}")
         finally:
             progress.finish()
