@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "version": set(),
     "__init__": {
         "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
-        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "operating", "optim", "papers", "persistence",
+        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "neural", "operating", "optim", "papers", "persistence",
         "planning", "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
@@ -41,11 +41,12 @@ MAY_IMPORT = {
     "unpacking": set(),
     "jobs": {"lacking", "processes"},
     "files": set(),
+    "neural": {"base", "earlier", "files", "jobs", "lacking", "record", "stated", "subject", "types"},
     "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
-        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
-        "stated", "subject", "types",
+        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "neural", "plain",
+        "record", "stated", "subject", "types",
     },
     "operating": {"bounds", "lacking", "subject", "types"},
     "measurement": {"lacking", "operating", "subject", "types"},
@@ -59,7 +60,7 @@ MAY_IMPORT = {
     "kernel": {
         "base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject", "types",
     },
-    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "record", "stated", "subject", "types"},
+    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "neural", "record", "stated", "subject", "types"},
     "linear": {
         "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "losses", "optim", "profiles",
         "record", "stated", "subject", "types",
@@ -174,6 +175,7 @@ NOT_LOADED = {
     "surelearn.linear.Ridge": {"matplotlib", "torch"},
     "import surelearn.optim.descent": {"matplotlib"},
     "import surelearn.kernel, surelearn.kernel.eigenpro": {"torch"},
+    "import surelearn.neural": {"torch"},
 }
 
 
