@@ -75,7 +75,7 @@ MAY_IMPORT = {
     "data": {"claim", "documents", "files", "plain", "subject", "types", "unpacking"},
     "selection": {
         "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "losses",
-        "measurement", "stated", "subject", "types",
+        "measurement", "neural", "stated", "subject", "types",
     },
     "monitoring": {
         "bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing", "stated",
