@@ -4,6 +4,8 @@ no file behind.
 
 import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +183,25 @@ def test_big_endian_numbers_are_read(tmp_path):
     frame = pd.DataFrame({"x": X[:, 0].astype(">f4"), "n": y.astype(">u2"), "y": y.astype(">i4")})
     assert read_table(frame, target="y").X["x"].to_numpy().dtype.isnative
     assert fingerprint_rows(X, y) == fingerprint_rows(X.astype(">f8"), y.astype(">i8"))
+
+
+ABORTS_AT_EXIT = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(ctypes.cast(libc.abort, ctypes.c_void_p), None, None)  # as C++ does with threads
+from surelearn import cli
+sys.argv = ["surelearn", "certify", "t.csv", "--truth", "nothing", "--answer", "b"]
+cli.run()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it asks the C library of Linux")
+def test_a_refused_command_does_not_end_with_its_libraries(tmp_path):
+    """Exit code 2 and one sentence, also where a library would abort the process at its end."""
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    done = subprocess.run(
+        [sys.executable, "-c", ABORTS_AT_EXIT], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("t.csv has no column 'nothing'")
+    assert len(done.stderr.splitlines()) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from surelearn import terminal
 from surelearn.commands import (
     audit,
     certify,
@@ -31,5 +32,11 @@ def main() -> None:
 for module in (audit, certify, gate, predict, watch, verify, ledger, plan, theorems, reproduce):
     main.add_command(module.command)
 
+
+def run() -> None:
+    """The command as a process of its own."""
+    terminal.run(main)
+
+
 if __name__ == "__main__":
-    main()
+    run()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import click
@@ -164,6 +165,26 @@ def no_exit(what: str) -> Iterator[None]:
 def _end(sentence: str, code: int) -> NoReturn:
     click.echo(one_sentence(sentence), err=True)
     sys.exit(code)
+
+
+def run(main: Callable[[], object]) -> None:
+    """A command as a process of its own: one that was refused ends as soon as all is said.
+
+    Libraries leave threads that read ahead, and when C++ takes its objects down at exit one of them
+    may end the process with "terminate called without an active exception" and exit code 134, after
+    the sentence. So what Python registered for the end is run here (worker processes are told, files
+    flushed), and the rest of the interpreter is not taken down.
+    """
+    try:
+        main()
+    except SystemExit as end:
+        if end.code != 2:
+            raise
+        atexit._run_exitfuncs()  # pyright: ignore[reportAttributeAccessIssue]
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # closed, or nobody reads it
+                stream.flush()
+        _exit(2)
 
 
 def say(line: str) -> None:

@@ -176,6 +176,57 @@ def test_missing_answers_are_wrong_and_rows_without_a_label_are_left_out(place):
     assert "(no answer)" in counted.unseen
 
 
+def unlabeled(odd):
+    """Answers of rows of which a third has no label: where the note is large, or anywhere."""
+    table = frame().drop(columns=["age", "zero", "one"])
+    lost = table.note > 2 / 3 if odd else np.arange(len(table)) % 3 == 0
+    return table.assign(label=table.label.where(~lost, None))
+
+
+@pytest.mark.parametrize("odd", [True, False])
+def test_rows_without_a_label_are_compared_in_one_pass_too(tmp_path, odd):
+    unlabeled(odd).to_parquet(tmp_path / "t.parquet")
+    whole, once = (
+        certified(tmp_path / "t.parquet", "against", one_pass=how) for how in (False, True)
+    )
+    assert [f.text for f in once.findings if f.code == "SL119"] == [
+        f.text for f in whole.findings if f.code == "SL119"
+    ]
+    assert once.verdict.text.startswith("Labeled rows only: ") == odd
+    assert whole.verdict.text.startswith("Labeled rows only: ") == odd
+    said = " ".join(" ".join(s.notes) for s in once.sections if s.key == "assumptions")
+    assert ("were compared with labeled ones: no difference" in said) != odd
+
+
+@pytest.mark.parametrize("lost", [30, 29, 0])
+def test_rows_that_one_pass_does_not_keep_may_be_others(tmp_path, lost, monkeypatch):
+    """Only the first rows are kept: where others have no label a check fails until somebody says
+    that labeled rows are meant.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(counting, "HEAD_ROWS", 1_000)
+    table = frame()[["label", "said", "note"]].dropna().reset_index(drop=True)
+    table.loc[len(table) - lost :, "label"] = None
+    table.to_parquet("t.parquet")
+    asked = [
+        "certify",
+        "t.parquet",
+        "--truth",
+        "label",
+        "--answer",
+        "said",
+        "--one-pass",
+        "--quiet",
+        "--max-risk",
+        "0.5",
+    ]
+    for population, code in (([], int(lost >= 30)), (["--population", "labelled"], 0)):
+        result = CliRunner().invoke(main, [*asked, *population, "--ledger", "l.json"])
+        assert result.exit_code == code, result.output
+        assert ("Labeled rows only" in result.output) == (lost >= 30)
+        assert ("were not compared" in result.output) == bool(code)
+
+
 def test_grades_are_rounded_so_that_the_bound_holds_for_them(tmp_path):
     grades = np.random.default_rng(0).random(5_000)
     other = np.random.default_rng(1).random(5_000)

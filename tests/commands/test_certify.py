@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from surelearn.certificate import Certificate
+from surelearn.plain import show
 
 N = 300
 
@@ -204,6 +205,19 @@ def test_checks_end_with_a_code(options, code, here, shell):
     assert ("check: " in result.stderr) == bool(code)
 
 
+@pytest.mark.parametrize("options", ["--max-risk 0.9", '--require "sensitivity >= 0.3"'])
+def test_checks_fail_where_rows_without_a_label_differ(options, here, shell):
+    table = pd.read_csv("t.csv")
+    table["label"] = table["label"].where(table["amount"] < 52, None)
+    table.to_csv("t.csv", index=False)
+    asked = f"certify t.csv --truth label --score p --positive cancer --quiet {options}"
+    result = shell.run(asked)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("Labeled rows only: ")
+    assert "rows without a label differ; say --population labelled" in result.stderr
+    assert shell.run(f"{asked} --population labelled").exit_code == 0
+
+
 def test_a_second_look_pays_whichever_answers_it_is_about(here, shell):
     """The rows are known by what does not come from the model, also under another name."""
     shell.run("certify t.csv --truth label --answer said --drop old --drop p")
@@ -225,6 +239,87 @@ def test_groups_count_once_and_are_asked_for(here, shell):
     result = shell.run("certify grouped.csv --pass passed --group who --out grouped")
     assert "100 groups" in result.stdout
     assert "100 whos count, not 300 rows" in result.stdout
+
+
+CLOSER = {  # of the options beside --loss-bound, what the first sentence says
+    ("forecast", "far", "--loss-bound 60"): "On new rows like these, ‘forecast’ is at least ",
+    ("forecast", "far", "--loss-bound 25 --group who"): "For a new who, as a mean over whos, ‘forecast’ is",
+    ("far", "forecast", "--loss-bound 60"): "That ‘far’ is closer than ‘forecast’ is not guaranteed: a mean",
+    ("forecast", "far", ""): "That ‘forecast’ is closer than ‘far’ is not guaranteed: say `--loss-bound B`,",
+    ("forecast", "far", "--low low --high high"): "That ‘forecast’ is closer than ‘far’ is not guaranteed: say",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CLOSER)
+def test_forecasts_against_others_are_compared_in_the_first_sentence(case, here, shell):
+    rng = np.random.default_rng(0)
+    table = made()[["note", "who", "amount", "forecast"]]
+    table["far"] = (table["amount"] + rng.normal(0, 6, N)).round(3)
+    table = table.assign(low=table["forecast"] - 9, high=table["forecast"] + 9)
+    table.to_csv("f.csv", index=False)
+    ours, other, more = case
+    more += "" if "--group" in more else " --independent"
+    asked = f"certify f.csv --truth amount --answer {ours} --against {other} {more}"
+    result = shell.run(f"{asked} --drop low --drop high --quiet" if "low" not in more else asked)
+    assert result.exit_code == 0, result.output
+    assert CLOSER[case] in result.stdout
+    certificate = Certificate.from_json(
+        (here / "surelearn-certify" / "certificate.json").read_text()
+    )
+    gains = [claim for claim in certificate.claims if claim.quantity == "gain"]
+    assert len(gains) == ("--loss-bound" in more)
+    if ours == "forecast" and gains:
+        assert f"at least {show(gains[0].value, 'number', '>=')} closer on average" in result.stdout
+        assert gains[0].value > 0.5
+    assert "confidence" in result.stdout.rpartition("‘far’")[2]  # what else is guaranteed
+
+
+GROUPED = "certify grouped.csv --pass passed --quiet"
+
+
+@pytest.mark.parametrize(
+    ("ways", "looks"),
+    [
+        (["--group who", "--independent", "--group who"], [1, 2, 1]),
+        (["--independent", "--group who", "--independent"], [1, 2, 1]),
+        (["--drop who", "--group who"], [1, 2]),
+        (["--drop who", "--independent"], [1, 1]),
+        (["--group who", "--group site"], [1, 3]),  # the page without a verdict counts as one then
+    ],
+)
+def test_what_a_page_without_a_verdict_advises_has_its_turn_once(ways, looks, here, shell):
+    made().to_csv("grouped.csv", index=False)
+    assert "No verdict" in shell.run(GROUPED).stdout
+    told = [shell.run(f"{GROUPED} {way}").stdout for way in ways]
+    assert ["95%" in text and "look" not in text for text in told] == [n == 1 for n in looks]
+    named = {2: "second", 3: "third"}
+    for text, look in zip(told, looks, strict=True):
+        assert look == 1 or f"{named[look]} look" in text
+
+
+def test_a_page_without_a_verdict_is_not_free_for_other_answers(here, shell):
+    made().assign(other=made(seed=0)["passed"].to_numpy()[::-1]).to_csv("grouped.csv", index=False)
+    shell.run(GROUPED)
+    other = shell.run("certify grouped.csv --pass other --group who --drop passed --quiet").stdout
+    assert "second look" in other
+
+
+@pytest.mark.parametrize("way", ["", "--one-pass"])
+def test_scores_that_tie_are_no_rows_that_repeat(way, here, shell):
+    """Of a tree's score and its log odds there are few values: the page says what to do, for free."""
+    table = pd.read_csv("t.csv")[["label", "said", "p"]]
+    table["p"] = table["p"].round(2)
+    table["odds"] = np.log(table["p"] + 1e-3) - np.log(1 - table["p"] + 1e-3)
+    table.to_csv("scores.csv", index=False)
+    asked = f"certify scores.csv --truth label --answer said --quiet {way}"
+    refused = shell.run(asked)
+    assert "`--drop COLUMN` for each column that comes from the model" in refused.stdout
+    page = (here / "surelearn-certify" / "report.html").read_text()
+    assert "groups=" not in page
+    assert "--drop COLUMN" in page
+    after = shell.run(f"{asked} --drop p --drop odds")
+    assert "95% confidence" in after.stdout
+    assert "look" not in after.stdout
 
 
 # ── gate and watch ───────────────────────────────────────────────────────────────────────────────
@@ -251,6 +346,41 @@ def test_a_gate_after_a_page_guarantees_nothing(here, shell):
     assert "showed numbers about these rows" in shell.refusal(
         "gate t.csv --pass passed --at-least 0.5"
     )
+
+
+def tries(here):
+    return (
+        len(json.loads((here / "l.json").read_text())["looks"]) if (here / "l.json").exists() else 0
+    )
+
+
+def test_a_gate_refuses_rows_that_no_try_could_pass_with_and_counts_none(here, shell):
+    made().to_csv("grouped.csv", index=False)
+    gate = "gate grouped.csv --pass passed --at-least 0.7 --ledger l.json"
+    refusal = shell.refusal(gate)
+    assert "it seems to name groups of rows: say --group who, or --independent" in refusal
+    assert tries(here) == 0
+    assert "try 1 on these rows" in shell.run(f"{gate} --group who --at-least 0.999").stdout
+    vouched = shell.run(f"{gate} --independent")
+    assert (vouched.exit_code, "try 2 on these rows" in vouched.stdout) == (0, True)
+
+
+@pytest.mark.parametrize("told", ["beside", "by the answers alone"])
+def test_a_gate_of_labeled_rows_asks_whether_they_are_meant(told, here, shell):
+    table = pd.read_csv("t.csv")
+    lost = table["amount"] > 52 if told == "beside" else table["said"] == "cancer"
+    lost &= np.arange(N) % 5 > 0
+    table["label"] = table["label"].where(~lost, None)
+    table.to_csv("t.csv", index=False)
+    gate = (
+        "gate t.csv --truth label --answer said --drop old --drop p --max-risk 0.9 --ledger l.json"
+    )
+    if told == "beside":
+        assert "in column 'amount': say --population labelled" in shell.refusal(gate)
+    else:  # which is about the answers, so that it is a try
+        assert shell.run(gate).exit_code == 1
+    result = shell.run(f"{gate} --population labelled")
+    assert (result.exit_code, tries(here)) == (0, 1 + (told != "beside")), result.output
 
 
 def test_a_gate_of_grades_and_what_does_not_go_with_answers(here, shell):

@@ -219,7 +219,7 @@ def _try_table(
         look = describe_look(
             [(fitted.model, X)], None, y, table.groups, divided.options,
             name=table.name, target=table.target, kind="gate",
-            more=() if max_risk is None else (repr(float(max_risk)),),
+            more=(*(() if max_risk is None else (repr(float(max_risk)),)), *vouched(options)),
         )  # fmt: skip
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
@@ -295,6 +295,13 @@ def tried(
         certificate, passed = None, False
     book.amend(recorded.audit, answer="pass" if passed else "fail")
     return recorded, delta, certificate if passed else None
+
+
+def vouched(options: Options) -> tuple[str, ...]:
+    """What the user vouches for, and a try that failed for the lack of it did not have: with it, it is
+    another try.
+    """
+    return tuple(name for name in ("independent", "population") if getattr(options, name))
 
 
 def at_most(max_risk: float | None) -> Callable[[Certificate], bool]:

@@ -99,6 +99,15 @@ def labels_missing(drifted: Sequence[Finding], rows: int) -> tuple[Finding, ...]
     return (Finding(code=UNLABELLED, text=text, severity="serious", numbers=numbers),)
 
 
+def not_compared(rows: int, searched: int) -> Finding:
+    """SL119 of rows without a label of which none was kept to compare: they may be others."""
+    text = (
+        f"The {rows:,} rows without a label were not all compared with the labeled ones: of a file that"
+        f" is read in one pass only the first {searched:,} rows are kept. They may be others."
+    )
+    return Finding(code=UNLABELLED, text=text, severity="serious", numbers={"rows": rows})
+
+
 def comparable(table: Table) -> bool:
     """Whether rows without a target are compared: at least 30, and rows count one by one."""
     return len(table.unlabelled) >= FEWEST_ROWS and table.group is None and table.time is None

@@ -31,14 +31,16 @@ def looked(
     options: Options,
     contradicted: tuple[Finding, ...],
     make: Callable[[Options, Withholding], Certificate],
+    instead_of: str = "",
 ) -> tuple[Certificate, int]:
     """The certificate at the confidence that this look at the rows has, and which look it is;
-    on disk before it is made.
+    on disk before it is made. ``instead_of``: the hash of the model without groups, whose page may
+    have had no verdict for the lack of them.
     """
     if book is None:
         with uncounted():
             return make(options, Withholding(found=contradicted)), 1
-    look = book.record(look, table)
+    look = book.record(look, table, withheld=bool(contradicted), instead_of=instead_of)
     raised = raised_bound(look, book.at(table))
     paid = replace(options, delta=allowance(options.delta, look.turn))
     paid = paid if raised is None else replace(paid, loss_bound=None)

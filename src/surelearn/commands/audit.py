@@ -519,12 +519,8 @@ def check_risk(
     headline = headline_of(result.certificate)
     if result.verdict.kind in ("do not ship", "no verdict"):
         failed = f"the verdict is {result.verdict.kind!r}"
-    elif result.numbers["options"]["population"] is None and any(
-        one.code == "SL119" for one in result.findings
-    ):
-        failed = (
-            "rows without a label differ; say --population labelled if only labeled ones matter"
-        )
+    elif unlabeled := _unlabeled(result):
+        failed = unlabeled
     elif headline is None:
         failed = f"nothing is guaranteed, so {goal} is not"
     elif at_least is not None and (grade := 1 - _risk(headline)) < at_least:
@@ -542,13 +538,27 @@ def check_risk(
     return 1
 
 
-def check_required(result: Any, tell: Callable[[str], None]) -> int:
+def _unlabeled(result: Audit) -> str:
+    """Why a check fails where rows without a label are, or may be, others; "" where it does not."""
+    if result.numbers["options"]["population"] is not None:
+        return ""
+    found = next((one for one in result.findings if one.code == "SL119"), None)
+    if found is None:
+        return ""
+    how = "differ" if found.numbers.get("columns") else "were not compared with the others"
+    return f"rows without a label {how}; say --population labelled if only labeled ones matter"
+
+
+def check_required(result: Audit, tell: Callable[[str], None]) -> int:
     """Whether the page guarantees what is required of its operating point."""
     from surelearn.auditing.operating import is_met
 
     required = result.numbers["options"]["require"]
-    if result.verdict.kind == "no verdict" or not is_met(result.certificate):
-        click.echo(f"check: {required} is not guaranteed", err=True)
+    failed = f"{required} is not guaranteed"
+    if result.verdict.kind != "no verdict" and is_met(result.certificate):
+        failed = _unlabeled(result)
+    if failed:
+        click.echo(f"check: {failed}", err=True)
         return 1
     tell(
         f"check: {required}, for one model that was fixed before any page about these rows was read"

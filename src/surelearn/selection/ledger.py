@@ -50,7 +50,7 @@ class Look:
     table : the key of the table's sketch in the ledger
     kind : "audit" for a page of numbers; "gate" for one that answered pass or fail alone
     models : hashes of the models that shared the page's δ; a later audit of one of them is not
-        charged
+        charged; where the page had no verdict also `unclaimed` ones
     when, name, target, rows : for people
     loss_bound : the stated largest loss, where the certify rows ``contradicted`` it
     answer : of a gate: "" until it was answered
@@ -117,6 +117,11 @@ def allowance(delta: float, turn: int) -> float:
     [0.05, 0.0076, 0.0034]
     """
     return delta if turn == 1 else delta * 6 / (math.pi * turn) ** 2
+
+
+def unclaimed(model: str) -> str:
+    """What stands among the ``models`` of a page without a verdict until one has its turn."""
+    return f"unclaimed {model}"
 
 
 def ordinal(turn: int) -> str:
@@ -198,30 +203,49 @@ class Ledger:
                 return known.turn
         return 1 + len(related)
 
-    def record(self, look: Look, table: Known) -> Look:
+    def record(
+        self, look: Look, table: Known, *, withheld: bool = False, instead_of: str = ""
+    ) -> Look:
         """Record a look, on disk, before anything is shown; returns it with its turn. A
         recorded one is left as it is.
+
+        A page that is ``withheld`` guarantees nothing until somebody says which rows belong together,
+        or vouches for them: the first page that does has its turn, once. With groups that is another
+        model's, so to say: ``instead_of`` is the hash of the model as it was without.
         """
         with self._held():
-            recorded = [known for known in self.looks if known.audit == look.audit]
-            if recorded:
-                return recorded[0]
-            look = replace(
-                look, turn=max(look.turn, self.turn(look, table)), when=look.when or _now()
-            )
-            for book in self._books:
-                book.add(look, table)
+            paid = {unclaimed(model) for model in (*look.models, instead_of) if model}
+            waiting = [] if withheld else [known for known in self.looks if paid & {*known.models}]
+            recorded = next((known for known in self.looks if known.audit == look.audit), None)
+            if recorded is not None and not waiting:
+                return recorded
+            for known in waiting:
+                left = tuple(model for model in known.models if model not in paid)
+                self._change(known.audit, models=left)
+            if recorded is None:
+                models = (*look.models, *map(unclaimed, look.models)) if withheld else look.models
+                taken = bool(instead_of and waiting)
+                turn = waiting[0].turn if taken else self.turn(look, table)
+                turn, when = max(look.turn, turn), look.when or _now()
+                recorded = replace(look, models=models, turn=turn, when=when)
+                for book in self._books:
+                    book.add(recorded, table)
+                if taken:  # to vouch for the rows after all is a later look
+                    self._change(waiting[0].audit, turn=len(self.at(table)))
             self._write()
-        return look
+        return recorded
 
     def amend(self, audit: str, **changes: Any) -> None:
         """Add to a recorded look what became of it: the answer of a gate, a contradicted bound."""
         with self._held():
-            for book in self._books:
-                book.looks = [
-                    replace(look, **changes) if look.audit == audit else look for look in book.looks
-                ]
+            self._change(audit, **changes)
             self._write()
+
+    def _change(self, audit: str, **changes: Any) -> None:
+        for book in self._books:
+            book.looks = [
+                replace(look, **changes) if look.audit == audit else look for look in book.looks
+            ]
 
     @staticmethod
     def _once(looks: Iterable[Look]) -> list[Look]:

@@ -62,6 +62,7 @@ class CountedAnswers:
     outside : how many grades lie outside of it, and the first one
     findings, beside, known : as in `Units`; of the file's first rows
     columns : how many columns the file has
+    unlabeled_compared : whether all rows without a label were compared with the others
     """
 
     name: str
@@ -83,6 +84,7 @@ class CountedAnswers:
     outside: tuple[int, float] = (0, 0.0)
     binary: bool = False
     against: bool = False
+    unlabeled_compared: bool = False
     findings: tuple[Finding, ...] = ()
     beside: pd.DataFrame = field(default_factory=pd.DataFrame)
     known: Known = field(default_factory=Known)

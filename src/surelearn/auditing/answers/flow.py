@@ -142,9 +142,14 @@ def audit_units(
             f" {len(units.y):,} are certified"
         )
     with fixed_models(units.model, *rivals):
-        look = look_at(units, roles, options)
+        look, alone = look_at(units, roles, options), ""
+        if units.groups is not None:
+            plain = look_at(
+                replace(units, groups=None), roles, replace(options, largest_group=None)
+            )
+            alone = plain.models[0]
         make = partial(certify_units, units, roles, rungs=rungs)
-        certificate, turn = looked(book, look, units.known, options, contradicted, make)
+        certificate, turn = looked(book, look, units.known, options, contradicted, make, alone)
         if rungs is not None and requirement is not None:
             units = answering(units, certificate.facts["walk.threshold"], requirement)
         context = Context(

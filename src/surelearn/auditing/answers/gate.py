@@ -11,6 +11,7 @@ from surelearn.auditing.answers.flow import certify_units, look_at, roles_and_op
 from surelearn.auditing.answers.operating import divide_units
 from surelearn.auditing.answers.roles import Roles
 from surelearn.auditing.answers.units import Units, read_units
+from surelearn.auditing.answers.verdict import remedy
 from surelearn.auditing.claims import Withholding
 from surelearn.auditing.gate import (
     Gate,
@@ -18,6 +19,7 @@ from surelearn.auditing.gate import (
     check_risk,
     opened,
     tried,
+    vouched,
     with_try,
 )
 from surelearn.auditing.headline import headline_of
@@ -25,6 +27,7 @@ from surelearn.auditing.independence import UNLABELLED
 from surelearn.auditing.operating import is_met
 from surelearn.auditing.options import OptionError, Options
 from surelearn.certificate import Certificate
+from surelearn.data.columns import shown
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
 from surelearn.fingerprint import fixed_models
@@ -109,6 +112,32 @@ def check_goals(max_risk: float | None, at_least: float | None, roles: Roles) ->
         )
 
 
+def _refuse_contradicted(units: Units, options: Options) -> None:
+    """Refuse rows that no try could pass with, before one is counted: by the columns beside the
+    answers alone, so that nothing is told about the answers.
+    """
+
+    def ask(name: str, value: object) -> str:
+        return f"--{name}" if value is True else f"--{name} {value}"
+
+    found = () if options.independent else search_frame(units.beside, units.groups).found
+    if found:
+        text = found[0].text[:200].rstrip(".")
+        raise ValueError(f"{units.name}: {text}: say {remedy(found, ask)}")
+    differ = [name for name in _differ(units) if name in units.beside.columns]
+    if differ and options.population is None:
+        raise ValueError(
+            f"{units.name}: rows without a label differ from the labeled ones in column"
+            f" {shown(differ[0])}: say --population labelled if only labeled ones matter"
+        )
+
+
+def _differ(units: Units) -> list[str]:
+    """The columns in which rows without a label are others."""
+    found = next((one for one in units.findings if one.code == UNLABELLED), None)
+    return [] if found is None else found.numbers["columns"]
+
+
 @limits.one_thread()
 def _try_units(
     units: Units,
@@ -120,6 +149,7 @@ def _try_units(
     number: int | None,
 ) -> Gate:
     """Count the try, and answer it."""
+    _refuse_contradicted(units, options)
     book = opened(ledger, units.path, units.known, number, units.name)
     rows, rungs = len(units.y), None
     if options.requirement is not None and options.requirement.quantity != "mean_error":
@@ -127,10 +157,7 @@ def _try_units(
     rivals = [] if units.rival is None else [units.rival]
 
     def make(asked: Options, withheld: Withholding) -> Certificate | None:
-        differ = any(finding.code == UNLABELLED for finding in units.findings)
-        if differ and asked.population is None:
-            return None
-        if not asked.independent and search_frame(units.beside, units.groups).found:
+        if asked.population is None and _differ(units):
             return None
         return certify_units(units, roles, asked, withheld, rungs=rungs)
 
@@ -146,7 +173,9 @@ def _try_units(
         return at_least is not None and claim.value >= at_least
 
     with fixed_models(units.model, *rivals):
-        look = look_at(units, roles, options, kind="gate", more=(repr((max_risk, at_least)),))
+        look = look_at(
+            units, roles, options, kind="gate", more=(repr((max_risk, at_least)), *vouched(options))
+        )
         recorded, delta, certificate = tried(
             book, units.known, look, number, options, units.name, make, enough
         )

@@ -90,6 +90,7 @@ def audit_counted(
         search=search,
         answers=units,
         counted=counted,
+        unlabelled_compared=counted.unlabeled_compared,
     )
     return document(
         context,
@@ -189,14 +190,18 @@ def _look(counted: CountedAnswers, roles: Roles, options: Options) -> Look:
     """How the ledger knows a page: the same answers, file and options are the same look."""
     asked = {**counted_options(options), "require": options.require}
     parts = [fingerprint_model(counted.model), counted.hash, str(counted.rows)]
-    parts += [json.dumps(asked, sort_keys=True, default=str), repr(sorted(roles.to_dict().items()))]
-    audit = f"sha256:{hashlib.sha256('|'.join(['one pass', *parts]).encode()).hexdigest()}"
+    parts += [json.dumps(asked, sort_keys=True, default=str)]
+
+    def hashed(stated: Roles) -> str:
+        text = "|".join(["one pass", *parts, repr(sorted(stated.to_dict().items()))])
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
     bound = None if roles.grade is None else counted.bounds[1] - counted.bounds[0]
     return Look(
-        audit=audit,
+        audit=hashed(roles),
         turn=1,
         table="",
-        models=(audit,),
+        models=(hashed(replace(roles, drop=())),),  # what is dropped changes nothing claimed
         name=counted.name,
         target=counted.target,
         rows=counted.rows,

@@ -26,8 +26,10 @@ from surelearn.auditing.answers.units import (
     PASSED,
     _named,
     _words,
+    compare_unlabeled,
     parts_of,
 )
+from surelearn.auditing.independence import not_compared
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
 from surelearn.data import DataError, hash_contents
@@ -45,6 +47,7 @@ from surelearn.data.counting import (
 )
 from surelearn.data.table import find_column
 from surelearn.measurement import MOST_VALUES
+from surelearn.monitoring.reference import FEWEST_ROWS
 from surelearn.selection.ledger import Known
 from surelearn.selection.sketch import sketch
 from surelearn.slicing import cut_at
@@ -118,6 +121,7 @@ class _Counter:
     def __init__(self, opened: Opened, roles: Roles, positive: str | None) -> None:
         self.roles, self.positive, self._opened = roles, positive, opened
         self.findings: list[Finding] = []
+        self.compared = False
 
     def asked(self) -> tuple[list[tuple[str, ...]], Graded | None]:
         """The columns that are counted together, and grades."""
@@ -181,6 +185,7 @@ class _Counter:
             made,
             beside=beside,
             known=self._known(beside, head, made),
+            unlabeled_compared=self.compared,
             findings=(*found.head.findings, *self.findings),
         )
 
@@ -242,6 +247,7 @@ class _Counter:
         if lost:
             text = f"{lost:,} of {lost + rows:,} rows have no label and were left out."
             self._notice("SL110", text, rows=lost)
+            self._compare_unlabeled(truth, rows, lost)
         for name, n in silent.items():
             if n:
                 self._notice(
@@ -285,6 +291,17 @@ class _Counter:
             sliced=by_words,
             against=rival is not None,
         )
+
+    def _compare_unlabeled(self, truth: str, rows: int, lost: int) -> None:
+        """SL119 where rows without a label are others, or may be: only the first rows are kept, and
+        where these are all, they are compared as where a file is read whole.
+        """
+        head = self.found.head.frame
+        found = compare_unlabeled(head, self.roles, head[truth].notna().to_numpy())
+        self.compared = found is not None and len(head) == rows + lost
+        if not found and not self.compared and min(rows, lost) >= FEWEST_ROWS:
+            found = (not_compared(lost, len(head)),)
+        self.findings += found or ()
 
     def _coded_words(self, name: str) -> list[str | None]:
         return list(_words(self.found.name, name, self.found.values[name]))

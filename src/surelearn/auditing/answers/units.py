@@ -265,22 +265,12 @@ class _Reader:
         self._notice("SL110", text, rows=lost)
 
     def _compare_unlabeled(self, labeled: Bools) -> None:
-        """Whether rows without a label are others, by what is beside the truth: SL119.
-
-        Numbers are cut at deciles of all rows together, which treat both kinds alike.
-        """
-        few = min(int(labeled.sum()), int((~labeled).sum())) < FEWEST_ROWS
-        if few or self.roles.group is not None or self.live:
+        """SL119 where rows without a label are others; of groups and live answers it is not asked."""
+        if self.roles.group is not None or self.live:
             return
-        columns = self.frame.drop(columns=list(self.roles.truth))
-        typed = {str(name): describe(str(name), columns[name].to_numpy()) for name in columns}
-        kinds = {n: c.kind for n, (c, _) in typed.items() if c.used and c.kind in KINDS}
-        frame = pd.DataFrame({name: typed[name][1] for name in kinds})
-        reference = Reference.from_rows(frame, frame.loc[labeled], kinds)
-        self.findings += labels_missing(
-            drift(reference, frame.loc[~labeled]), int((~labeled).sum())
-        )
-        self.compared = True
+        found = compare_unlabeled(self.frame, self.roles, labeled)
+        self.compared = found is not None
+        self.findings += found or ()
 
     def _notice(self, code: str, text: str, **numbers: Any) -> None:
         self.findings.append(Finding(code=code, text=text, severity="notice", numbers=numbers))
@@ -816,6 +806,24 @@ class _Reader:
                 f"--slice {shown(wanted)}: after the colon come numbers, as in age:30,60."
             )
         return find_column(self.raw.name, names, column, option="--slice"), edges
+
+
+def compare_unlabeled(
+    frame: pd.DataFrame, roles: Roles, labeled: Bools
+) -> tuple[Finding, ...] | None:
+    """SL119 where rows without a label are others, by what is beside the truth; None where there are
+    too few to compare.
+
+    Numbers are cut at deciles of all rows together, which treat both kinds alike.
+    """
+    if min(int(labeled.sum()), int((~labeled).sum())) < FEWEST_ROWS:
+        return None
+    columns = frame.drop(columns=list(roles.truth))
+    typed = {str(name): describe(str(name), columns[name].to_numpy()) for name in columns}
+    kinds = {n: c.kind for n, (c, _) in typed.items() if c.used and c.kind in KINDS}
+    told = pd.DataFrame({name: typed[name][1] for name in kinds})
+    reference = Reference.from_rows(told, told.loc[labeled], kinds)
+    return labels_missing(drift(reference, told.loc[~labeled]), int((~labeled).sum()))
 
 
 def spelled(table: str, name: str, labels: Sequence[Any] | AnyArray) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled
 from surelearn.auditing.verdict import USELESS, confidence, later
 from surelearn.bounds import betting_upper, clopper_pearson
-from surelearn.claim import Claim
+from surelearn.claim import Claim, Finding
 from surelearn.plain import show
 from surelearn.report import Verdict
 
@@ -42,9 +44,60 @@ def _first_that_applies(context: Context) -> Verdict:
         if verdict is not None:
             return replace(verdict, sentence=verdict.sentence + later(context))
     misses = _claim(context, "interval_misses")
-    if misses is not None:
-        return _of_intervals(context, misses)
-    return of_models.first_that_applies(context)
+    verdict = (
+        of_models.first_that_applies(context) if misses is None else _of_intervals(context, misses)
+    )
+    if context.task == "regression" and "against" in context.certificate.facts.options:
+        return _closer(context, verdict)
+    return verdict
+
+
+def _closer(context: Context, verdict: Verdict) -> Verdict:
+    """How much closer to the truth the new forecasts are on average, before what else is said."""
+    gain, bound = _claim(context, "gain"), context.options.loss_bound
+    if verdict.kind in ("no verdict", "nothing useful") and gain is None:
+        return verdict
+    options = context.certificate.facts.options
+    ours, other = (quoted(str(options[name])) for name in ("prediction", "against"))
+    where = context.where
+    if context.groups is not None:
+        where = f"For a new {context.group_name}, as a mean over {plural(context.group_name)}"
+    squared = context.options.loss != "absolute"
+    if gain is not None and number(gain) > 0:
+        least = f"at least **{show(number(gain), 'number', '>=')}"
+        how = f"has a mean squared error {least} below** that of {other}"
+        if not squared:
+            how = f"is {least} closer** on average than {other}"
+        sentence = f"{where}, {ours} {how} (all together, {confidence(context)} confidence)."
+        return replace(verdict, sentence=f"{sentence} {verdict.sentence}")
+    told = _measured_errors(context)
+    if gain is None:
+        how = (
+            f"say {asks(context, 'loss_bound', 'B')}, which no error exceeds"
+            if bound is None
+            else ""
+        )
+        sentence = f"That {ours} is closer than {other} is not guaranteed{': ' + how if how else ''}; {told}."
+        return replace(verdict, sentence=f"{sentence} {verdict.sentence}")
+    sentence = f"That {ours} is closer than {other} is not guaranteed: {told}."
+    seems = Headline(gain, gain, None, None).seems_to_improve
+    kind = "warning" if seems else "do not ship"
+    return Verdict(kind=kind, sentence=f"{sentence} {verdict.sentence}")
+
+
+def _measured_errors(context: Context) -> str:
+    """The mean errors of both, measured."""
+    answers = context.answers
+    if answers is None or answers.rival is None:
+        return "nothing was measured"
+    squared = context.options.loss != "absolute"
+    weights, means = 1.0 if answers.weights is None else answers.weights, []
+    for model in (answers.model, answers.rival):
+        off = np.abs(np.asarray(model.predict(answers.X), float) - np.asarray(answers.y, float))
+        means.append(show(float(np.mean(weights * (off**2 if squared else off))), "number"))
+    kind = "squared" if squared else "absolute"
+    other = quoted(str(context.certificate.facts.options["against"]))
+    return f"a mean {kind} error of {means[0]} was measured, {means[1]} for {other}"
 
 
 def _of_intervals(context: Context, misses: Claim) -> Verdict:
@@ -70,26 +123,33 @@ def _of_intervals(context: Context, misses: Claim) -> Verdict:
 def _contradicted(context: Context) -> Verdict:
     """No verdict, and what to say about rows that are not independent draws."""
     found = context.contradicted
-    named = next((one for one in found if "column" in one.numbers), None)
-    vouch = asks(context, "independent", True)
-    if named is not None and named.numbers["option"] == "--group":
-        column = str(named.numbers["column"])
-        say = f"Say {asks(context, 'group', column)}, or {vouch} to vouch that rows are independent draws."
-    elif named is not None:
-        say = f"Say {vouch} to vouch that rows do not depend on when they came."
-    else:
-        say = (
-            f"Say {asks(context, 'group', 'COLUMN')}, or {vouch} to vouch that rows are independent"
-            " draws."
-        )
     text = found[0].text
-    return Verdict(kind="no verdict", sentence=f"No verdict: {text[0].lower()}{text[1:]} {say}")
+    say = remedy(found, partial(asks, context))
+    return Verdict(
+        kind="no verdict", sentence=f"No verdict: {text[0].lower()}{text[1:]} Say {say}."
+    )
+
+
+def remedy(found: Sequence[Finding], ask: Callable[[str, object], str]) -> str:
+    """What to say where columns beside the answers contradict that rows are independent draws."""
+    named = next((one for one in found if "column" in one.numbers), None)
+    vouch = ask("independent", True)
+    if named is None:  # rows that repeat: a model's scores tie, and are no feature of the rows
+        return (
+            f"{ask('drop', 'COLUMN')} for each column that comes from the model, {ask('group', 'COLUMN')}"
+            f" if rows belong together, or {vouch} to vouch that they are independent draws"
+        )
+    column = str(named.numbers["column"])
+    if named.numbers["option"] != "--group":
+        return f"{vouch} to vouch that rows do not depend on when they came"
+    return f"{ask('group', column)}, or {vouch} to vouch that rows are independent draws"
 
 
 def asks(context: Context, name: str, value: object) -> str:
     """An option, as code: of the command, or of the call in Python."""
     if context.runner.command:
-        return f"`--{name}`" if value is True else f"`--{name} {value}`"
+        flag = f"--{name.replace('_', '-')}"
+        return f"`{flag}`" if value is True else f"`{flag} {value}`"
     return f"`{name}={value!r}`"
 
 

@@ -116,7 +116,7 @@ def _independence(page: _Page) -> Iterator[NextStep]:
     if found is None:
         return
     vouch = f"{page.asks(independent=True)} if you know that rows were drawn one by one"
-    if context.split is None:
+    if context.split is None and context.answers is None:
         how = f"`groups=` with one label per row, or {vouch}"
     elif "column" in found.numbers:
         option = str(found.numbers.get("option", "--group")).lstrip("-")
@@ -124,13 +124,17 @@ def _independence(page: _Page) -> Iterator[NextStep]:
         how += f", or {vouch}" if context.contradicted else ", if they do"
     else:
         how = f"{page.asks(group='COLUMN')} with the column that names them, or {vouch}"
+        if context.answers is not None:
+            how = f"{page.asks(drop='COLUMN')} for what comes from the model, {how}"
     yield NextStep("Say which rows belong together", _first_sentence(found.text), how)
 
 
 def _labels_missing(page: _Page) -> Iterator[NextStep]:
     """Rows without a label are others."""
-    if page.finding(UNLABELLED) and page.context.options.population is None:
-        why = "Rows without a label differ from the labeled ones that the page is about."
+    found = page.finding(UNLABELLED)
+    if found and page.context.options.population is None:
+        differ = "differ from" if found.numbers.get("columns") else "were not compared with"
+        why = f"Rows without a label {differ} the labeled ones that the page is about."
         how = f"{page.asks(population='labelled')} if only rows that get a label matter"
         yield NextStep("Ask why labels are missing", why, how)
 
