@@ -544,11 +544,14 @@ def check_risk(
 
 def check_required(result: Any, tell: Callable[[str], None]) -> int:
     """Whether the page guarantees what is required of its operating point."""
-    from surelearn.auditing.operating import is_met
+    from surelearn.auditing.operating import is_met, passes
 
     required = result.numbers["options"]["require"]
     if result.verdict.kind == "no verdict" or not is_met(result.certificate):
         click.echo(f"check: {required} is not guaranteed", err=True)
+        return 1
+    if not passes(result.certificate):
+        click.echo(f"check: {required} is kept only as a constant answer keeps it, too", err=True)
         return 1
     tell(
         f"check: {required}, for one model that was fixed before any page about these rows was read"

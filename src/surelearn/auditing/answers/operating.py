@@ -47,6 +47,14 @@ def check_required(roles: Roles, options: Options) -> None:
             lambda r, a: f"{r} '{text}' lets the scores answer from a threshold on: leave out {a}",
             "require", "answer",
         )  # fmt: skip
+    if requirement.quantity == "specificity" and len(roles.truth) > 1:
+        raise OptionError(
+            lambda r, t: (
+                f"{r} '{text}' does not go with several {t}: raters may tie, and a tie is neither"
+                " class"
+            ),
+            "require", "truth",
+        )  # fmt: skip
     for name in ("group", "weight", "against", "separator", "threshold"):
         if getattr(roles, name) is not None:
             raise OptionError(

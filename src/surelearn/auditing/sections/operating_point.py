@@ -8,12 +8,14 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.operating import (
+    as_a_constant,
     in_full,
     is_met,
     promise,
     requirement_of,
     shortfall,
     threshold_of,
+    trivially,
 )
 from surelearn.auditing.writing import Entry
 from surelearn.bounds.thresholds import slack_everywhere
@@ -35,11 +37,15 @@ def section(context: Context) -> Section | None:
     if not certificate.together:
         return ENTRY.says(notes=(f"Required: {requirement}. Nothing is guaranteed.",))
     kept = promise(certificate) if is_met(certificate) else shortfall(context)
+    if as_a_constant(certificate) and is_met(certificate):
+        kept = trivially(context)
+    else:
+        kept += f" ({sure} confidence)."
     kept = kept.replace("**", "")
     steps, passed = len(facts.options["thresholds"]), facts["walk.passed"]
     whose = "confidence of an answer" if requirement.quantity == "error" else "score"
     notes = [
-        f"Required: {requirement}. {kept[0].upper()}{kept[1:]} ({sure} confidence).",
+        f"Required: {requirement}. {sentence_case(kept)}",
         f"Threshold on the {whose}: {threshold_of(certificate)}, the last before the first that fails"
         f" of {steps} that were fixed beforehand ({passed} passed).",
         *_fixed_on(context),
