@@ -11,6 +11,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import number, quoted
+from surelearn.bounds import clopper_pearson_lower
 from surelearn.bounds.thresholds import sure_rows
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
@@ -150,7 +151,7 @@ def promise(certificate: Certificate) -> str:
 def _why_not(certificate: Certificate, name: str) -> str:
     """Why a rate is not claimed."""
     found = [item.reason for item in certificate.lacking if item.what == name]
-    return found[0] if found else "no rows of that class were certified"
+    return found[0].rpartition(": ")[2] if found else "no rows of that class were certified"
 
 
 def answers_every_row(certificate: Certificate) -> bool:
@@ -308,12 +309,12 @@ def rows_wanted(context: Context) -> str:
     if rate is None or not counted:
         return said or "A better model, or more rows, are needed."
     if rate == requirement.level or not requirement.met_by(rate):
-        more = (
-            ""
-            if few
-            else "As measured there, more rows alone would not show it: a better model is needed."
-        )
-        return said or more
+        failures = claim.inputs["counts"][0]
+        failures = counted - failures if requirement.relation == ">=" else failures
+        more = "More rows would show it only if the rate there is better than measured."
+        if clopper_pearson_lower(failures, counted, claim.delta) > 1 - least:
+            more = "As measured there, more rows alone would not show it: a better model is needed."
+        return f"{said} {more}".strip()
     try:
         if requirement.relation == ">=":
             needed = sensitivity_rows(requirement.level, rate, delta=delta, share=share)

@@ -280,16 +280,14 @@ def _curve(chart: Chart, unit: str) -> Markup:
     rows.sort(key=lambda row: row[0])
     band = [row for row in rows if _drawable(*row[2:])]
     parts = _plane(x_axis, y_axis, label)
+    lower = _staircase(chart.data, band) or [(x, low) for x, _, low, _ in band]
     if len(band) > 1:
-        around = [(x, high) for x, _, _, high in band] + [
-            (x, low) for x, _, low, _ in reversed(band)
-        ]
+        around = [*((x, high) for x, _, _, high in band), *reversed(lower)]
         parts.append(element("polygon", class_="band", points=_points(around, x_axis, y_axis)))
     if len(band) > 1 and chart.data.get("proved"):
-        lower = [(x, low) for x, _, low, _ in band]
         parts.append(element("polyline", class_="ln low", points=_points(lower, x_axis, y_axis)))
     if level is not None:
-        parts += _level(level, str(chart.data.get("level_label", "")), x_axis, y_axis)
+        parts += _level(chart.data, level, x_axis, y_axis)
     if len(rows) > 1:
         parts.append(
             element(
@@ -333,13 +331,35 @@ def _point(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis) -> list[Markup]:
     return [element("circle", class_="mea", cx=x, cy=y, r=5.5), text]
 
 
-def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]:
-    """A dashed line across, named above its left end."""
-    y = y_axis.at(level)
+def _level(data: Mapping[str, Any], level: float, x_axis: Axis, y_axis: Axis) -> list[Markup]:
+    """A dashed line across, named above the end that is farther from the point that matters."""
+    y, given = y_axis.at(level), data.get("point")
+    at = number(given[0]) if isinstance(given, tuple) and given else None
+    right = at is not None and x_axis.at(at) <= (x_axis.start + x_axis.end) / 2
     text = element(
-        "text", fit(label, 150), class_="tick", x=x_axis.start + 4.0, y=y - 5 if y > 24 else y + 14
+        "text",
+        fit(str(data.get("level_label", "")), 150),
+        class_="tick",
+        x=x_axis.end - 4.0 if right else x_axis.start + 4.0,
+        y=y - 5 if y > 24 else y + 14,
+        text_anchor="end" if right else "start",
     )
     return [element("line", class_="diagonal", x1=x_axis.start, x2=x_axis.end, y1=y, y2=y), text]
+
+
+def _staircase(data: Mapping[str, Any], band: Sequence[Any]) -> list[tuple[float, float]]:
+    """The corners of what is proved, over the range of the band: from each ``low_x`` on its ``low``
+    holds, and nothing more before the next one.
+    """
+    steps = [step for step in _together(data, "low_x", "low", name=False) if _drawable(*step)]
+    if not steps or len(band) < 2:
+        return []
+    start, end = band[0][0], band[-1][0]
+    height = max((low for x, low in steps if x <= start), default=0.0)
+    corners = [(start, height)]
+    for x, low in sorted(step for step in steps if start < step[0] <= end):
+        corners += [(x, height), (x, height := max(height, low))]
+    return [*corners, (end, height)]
 
 
 def _reliability(chart: Chart, unit: str) -> Markup:

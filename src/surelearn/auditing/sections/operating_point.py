@@ -23,7 +23,6 @@ from surelearn.operating import Requirement
 from surelearn.plain import percent_sure, show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.report.rows import bound_words, sentence_case
-from surelearn.types import Array
 
 MOST = 7  # thresholds of a table
 
@@ -117,12 +116,12 @@ def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable
     up, right = _slacks(context)
     sure_found = np.maximum(found - up, 0.0)
     sure_alarms = np.minimum(alarms + right, 1.0)
-    low = _reached(alarms, sure_alarms, sure_found)
     step = int(np.flatnonzero(order == facts["walk.step"])[0])
     data = {
         "x": np.round(alarms, 4).tolist(),
         "y": np.round(found, 4).tolist(),
-        "low": (np.floor(np.asarray(low) * 1e4) / 1e4).tolist(),
+        "low": (np.floor(sure_found * 1e4) / 1e4).tolist(),
+        "low_x": (np.ceil(sure_alarms * 1e4) / 1e4).tolist(),
         "high": np.round(found, 4).tolist(),
         "proved": True,
         "x_label": f"false alarms: others called {positive}",
@@ -183,11 +182,6 @@ def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
         rows=rows,
     )
     return Chart(kind="curve", title="Errors among the answered, measured", data=data), table
-
-
-def _reached(x: Array, sure_alarms: Array, sure_found: Array) -> Array:
-    """(J,) the largest sensitivity that is guaranteed with at most x false alarms."""
-    return np.array([max(sure_found[sure_alarms <= at], default=0.0) for at in x])
 
 
 def _shown(steps: int, chosen: int) -> list[int]:
