@@ -91,12 +91,13 @@ def _rates(certificate: Certificate) -> dict[str, float]:
     """What is guaranteed of either class at the chosen threshold; what was measured, where nothing
     is claimed.
     """
-    claimed = {claim.quantity: number(claim) for claim in certificate.together}
-    facts = certificate.facts
-    return {
-        name: claimed.get(name, facts[f"{name}.count"] / max(facts[f"{name}.n"], 1))
-        for name in ("sensitivity", "specificity")
-    }
+    facts, rates = certificate.facts, {}
+    for name in ("sensitivity", "specificity"):
+        rates[name] = facts[f"{name}.count"] / max(facts[f"{name}.n"], 1)
+    for claim in certificate.together:
+        if claim.quantity in rates:
+            rates[claim.quantity] = number(claim)
+    return rates
 
 
 def calls_all(certificate: Certificate) -> str:

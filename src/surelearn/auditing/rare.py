@@ -17,50 +17,17 @@ from surelearn.subject import subject_of
 from surelearn.types import Label
 
 RARE = 0.4  # of an equal share: a fifth of the rows where there are two classes
+NAMED = 2 / 3  # of an equal share, for one whose name says that it matters: a third of the rows
 FAR = 2.0  # times the bound on all errors
 EXAMPLE_COST = 10
 EXAMPLE_REQUIREMENT = "sensitivity >= 0.95"
-NAMES = frozenset(
-    [
-        "1",
-        "abnormal",
-        "anomaly",
-        "attack",
-        "bad",
-        "cancer",
-        "case",
-        "churn",
-        "churned",
-        "dead",
-        "death",
-        "default",
-        "defect",
-        "defective",
-        "died",
-        "disease",
-        "diseased",
-        "event",
-        "fail",
-        "failed",
-        "failure",
-        "faulty",
-        "fraud",
-        "fraudulent",
-        "ill",
-        "intrusion",
-        "malignant",
-        "outage",
-        "pos",
-        "positive",
-        "sick",
-        "spam",
-        "t",
-        "toxic",
-        "true",
-        "y",
-        "yes",
-    ]
-)  # that people give the class of two that matters
+# names that people give the class of two that matters
+NAMES = {
+    "1", "1.0", "abnormal", "anomaly", "attack", "bad", "cancer", "case", "churn", "churned", "dead",
+    "death", "default", "defect", "defective", "died", "disease", "diseased", "event", "fail", "failed",
+    "failure", "faulty", "fraud", "fraudulent", "ill", "intrusion", "malignant", "outage", "pos", "positive",
+    "sick", "spam", "t", "toxic", "true", "y", "yes",
+}  # fmt: skip
 
 
 def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None:
@@ -68,8 +35,8 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     is missed no more.
 
     A class is rare if it has less than 0.4 of an equal share of the rows fitted on (of the certify
-    rows, if those are not known); one of two classes counts as rare, too, if its name says that it is the
-    one that matters. Only without ``--positive``, which names the class that matters,
+    rows, if those are not known); one of two classes whose name says that it is the one that matters, if
+    it has less than two thirds. Only without ``--positive``, which names the class that matters,
     are there claims about every class, and only they are used: they hold together with the
     headline, whatever class is picked.
     """
@@ -78,14 +45,13 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     seen, n = _seen(context)
     # a word that is answered and is no label has no rows that could be missed
     labels = context.labels if context.answers is None else context.classes
-    most = RARE * n / max(len(labels), 1)
+    equal, named = n / max(len(labels), 1), by_name(labels)
     bounds = {
         c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
     }
     found: list[tuple[float, str, str]] = []
-    named = by_name(labels)
     for label in labels:
-        if seen.get(label, 0) >= most and label != named:
+        if seen.get(label, 0) >= (NAMED if label == named else RARE) * equal:
             continue
         claim = bounds.get(str(label))
         if claim is None or claim.vacuous:
