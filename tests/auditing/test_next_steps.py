@@ -54,7 +54,7 @@ def audited(frame, target="state", models=None, command="surelearn audit t.csv",
 def test_a_missed_rare_class_is_named_with_a_cost():
     what, why, how = steps(audited(rare()))["Name the class that matters, and what a miss costs"]
     assert "‘ill’" in why
-    assert how == "`--positive ill --cost 10`"
+    assert how == "`--positive ill --cost 10`, or `--positive ill --require 'sensitivity >= 0.95'`"
     asked = audited(rare(), positive="ill", cost=10)
     assert what not in steps(asked)
     in_python = steps(audited(rare(), command=""))[what]

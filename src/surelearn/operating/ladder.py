@@ -16,11 +16,9 @@ from surelearn.bounds.thresholds import sure_rows
 from surelearn.operating.requirement import Requirement
 from surelearn.types import Array, Bools, Ints
 
-STEPS = 250  # of a walk in which more thresholds cost nothing: they fail one after the other
+STEPS = 250  # thresholds where the walk is expected to end
 FEW_STEPS = 24  # where it is not expected to end: the rest of the curve
-STEPS_DOWN = (
-    120  # of a walk whose rows change from step to step, where each step may fail by chance
-)
+STEPS = 120  # of a walk whose rows change from step to step, where each step may fail by chance
 GROWTH = 1.02  # of the rows called, from one of these steps to the next
 _BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
 
@@ -176,7 +174,7 @@ def _of_the_called(
     for i in range(start - 1, -1, -1):
         if called[i] >= GROWTH * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
             chosen.append(i)
-    chosen = [chosen[i] for i in _thinned(np.arange(len(chosen)), STEPS_DOWN)]
+    chosen = [chosen[i] for i in _thinned(np.arange(len(chosen)), STEPS)]
     measured = hits[start] / called[start] if called[start] else None
     if measured is not None and requirement.relation == "<=":
         measured = 1 - measured
