@@ -18,8 +18,7 @@ from surelearn.types import Array, Bools, Ints
 
 STEPS = 250  # thresholds where the walk is expected to end
 FEW_STEPS = 24  # where it is not expected to end: the rest of the curve
-STEPS = 120  # of a walk whose rows change from step to step, where each step may fail by chance
-GROWTH = 1.02  # of the rows called, from one of these steps to the next
+GROWTH = 1.02  # of the rows called, from one step of a walk on precision or errors to the next
 _BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
 
 
