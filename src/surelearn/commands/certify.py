@@ -182,10 +182,10 @@ def _certify(
     for line in _units_lines(units):
         tell(line)
     ctrl_c.under_way = True
-    if isinstance(units, Units):
-        result = audit_units(units, roles, options, ledger, runner)
-    else:
-        with in_flags():
+    with in_flags():
+        if isinstance(units, Units):
+            result = audit_units(units, roles, options, ledger, runner)
+        else:
             result = audit_counted(units, roles, options, ledger, runner)
     paths = page.finish(result)
     for line in () if quiet else result_lines(result, paths):
