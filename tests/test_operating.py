@@ -459,7 +459,9 @@ def test_a_walk_that_calls_more_and_more_rows_takes_small_steps(text):
     cuts = ladder(requirement, scores, good, 4000, 0.025).thresholds
     called = np.array([np.sum(scores >= cut) for cut in cuts])
     assert len(cuts) <= 1000
-    assert np.max(called[1:] / called[:-1]) < 1.05
+    steps = called[1:] / called[:-1]
+    assert steps.max() < 1.12
+    assert np.sum(steps < 1.03) > 5  # where the walk is expected to end
 
 
 def test_a_ladder_needs_no_rows_of_either_class():
