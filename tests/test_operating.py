@@ -460,7 +460,7 @@ def test_a_walk_that_calls_more_and_more_rows_takes_small_steps(text):
     called = np.array([np.sum(scores >= cut) for cut in cuts])
     assert len(cuts) <= 1000
     steps = called[1:] / called[:-1]
-    assert steps.max() < 1.12
+    assert steps.max() < 1.15
     assert np.sum(steps < 1.03) > 5  # where the walk is expected to end
 
 
