@@ -274,6 +274,101 @@ def test_forecasts_against_others_are_compared_in_the_first_sentence(case, here,
     assert "confidence" in result.stdout.rpartition("‘far’")[2]  # what else is guaranteed
 
 
+SAID = {  # of a table, the words that refuse it
+    "--truth label --answer said --weight w --weight-bound 0.4": "--weight-bound must be at least 1",
+    "--truth label --answer said --weight w --weight-bound 2": "is N in w = 1/(N·q) the number of rows",
+    "--grade grade --loss-range 0.9 1": "--loss-range 0.9 1 is not the range of losses",
+    "--grade grade --loss-range 0.9 1 --one-pass": "--loss-range 0.9 1 is not the range of losses",
+    "--truth label --answer said --max-risk 2": "--max-risk is a share of rows, at most 1, not 2",
+    "--pass passed --at-least 90": "--at-least must be a number from 0 to 1, as what is certified",
+    "--truth label --score endless --positive cancer": "column 'endless' is infinite in 1 of 300 scores",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", SAID)
+def test_refusals_are_in_the_words_of_the_command(options, here, shell):
+    table = pd.read_csv("t.csv").assign(w=0.5)
+    table["endless"] = table["p"].where(table.index > 0, np.inf)
+    table.to_csv("t.csv", index=False)
+    result = shell.run(f"certify t.csv {options} --ledger l.json")
+    assert (result.exit_code, SAID[options] in result.stderr) == (2, True), result.output
+    assert not any(word in result.stderr for word in ("weight_bound", "loss_range", "True"))
+
+
+def test_a_gate_and_an_audit_refuse_a_share_above_one(here, shell):
+    for asked in ("gate t.csv --truth label --answer said", "audit t.csv --target label"):
+        assert "--max-risk is a share of rows" in shell.refusal(f"{asked} --max-risk 2")
+    assert "at least 1" not in shell.run("plan --at-least 0.9 --expected-risk 0.05").stdout
+    plans = [shell.run(f"plan {asked}").stdout for asked in ("--at-least 0.9", "--max-risk 0.1")]
+    assert plans[0] == plans[1]
+    assert "two goals" in shell.refusal("plan --at-least 0.9 --max-risk 0.1")
+
+
+def test_a_folder_without_parquet_files_says_what_is_read(here, shell):
+    (here / "nothing").mkdir()
+    (here / "texts").mkdir()
+    pd.read_csv("t.csv").to_csv("texts/t.csv", index=False)
+    for folder, inside in (
+        ("nothing", "it is empty"),
+        ("texts", "it holds 1 files, such as 't.csv'"),
+    ):
+        for way in ("", "--one-pass"):
+            said = shell.refusal(f"certify {folder} --pass passed {way}")
+            assert f"{folder} is a folder without Parquet files ({inside})" in said
+
+
+@pytest.mark.parametrize("way", ["", "--one-pass"])
+def test_a_winner_that_is_ours_but_for_its_spelling_is_told(way, here, shell):
+    table = pd.read_csv("t.csv")
+    table.loc[:9, "winner"] = "New"
+    table.to_csv("t.csv", index=False)
+    result = shell.run(f"certify t.csv --winner winner --ours new {way}")
+    assert "'New' won 10 duels of column 'winner', and ours is 'new'" in result.stdout
+    assert "(SL121)" in result.stdout
+
+
+def test_where_it_errs_is_not_told_by_other_answers(here, shell):
+    """`old` repeats the truth but for some rows; `site` tells where answers are worse."""
+    table = pd.read_csv("t.csv")
+    bad = (table["site"] == "A") & (table.index % 2 == 0)
+    bad |= (table["label"] == "cancer") & (table.index % 3 > 0)
+    flipped = np.where(table["label"] == "cancer", "healthy", "cancer")
+    table["said"] = np.where(bad, flipped, table["label"])
+    table["rare"] = np.where(bad & (table["label"] == "healthy"), "cancer", "healthy")
+    table.drop(columns=["p", "passed", "winner", "amount", "forecast", "grade"]).to_csv(
+        "t.csv", index=False
+    )
+    shell.run("certify t.csv --truth label --answer said")
+    page = json.loads((here / "surelearn-certify" / "audit.json").read_text())
+    told = next(one for one in page["sections"] if one["key"] == "where_wrong")
+    where = [row[0] for table in told["tables"] for row in table["rows"]]
+    assert "site = A" in where
+    assert "rare = cancer" in where  # words of the truth that do not agree with it
+    assert not any(text.startswith("old = ") for text in where)
+
+
+def test_no_verdict_ends_with_the_command_that_has_one(here, shell):
+    made().to_csv("grouped.csv", index=False)
+    asked = "surelearn certify grouped.csv --grade grade --loss-range 0.0 1.0"
+    said = shell.run(asked.removeprefix("surelearn ")).stdout.splitlines()[-1]
+    assert said == f"for a verdict: {asked} --group who"
+    assert shell.run(said.partition("surelearn ")[2]).stdout.count("No verdict") == 0
+
+
+def test_numbers_of_coverage_are_those_of_the_bound(here, shell):
+    """The upper fifth of the forecasts is worse."""
+    table = pd.read_csv("t.csv")[["note"]]
+    table["forecast"] = 48_000 + 999.6333 * np.arange(N)
+    table["amount"] = table["forecast"] + np.where(table.index >= 240, 40_000.5, 9) * np.cos(
+        table.index
+    )
+    table.to_csv("f.csv", index=False)
+    said = shell.run("certify f.csv --truth amount --answer forecast --independent").stdout
+    bound = next(line for line in said.splitlines() if "distance from" in line).split("≤ ")[1]
+    assert f"Coverage of ±{bound.strip()} by fifths" in said
+    assert "not for predictions above 287,100" in said
+
+
 GROUPED = "certify grouped.csv --pass passed --quiet"
 
 

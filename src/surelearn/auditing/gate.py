@@ -151,6 +151,8 @@ def gate(
     check_widths(table, asked)
     if max_risk is not None and table.task == "regression":
         asked = with_one_distance(asked)
+    elif max_risk is not None and asked.miss is None:
+        check_share(max_risk)
     return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
@@ -165,6 +167,14 @@ def check_risk(max_risk: object) -> None:
         or not 0 <= max_risk < math.inf
     ):
         raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
+
+
+def check_share(max_risk: float) -> None:
+    """Refuse a share of rows that is none."""
+    if max_risk > 1:
+        raise OptionError(
+            lambda m: f"{m} is a share of rows, at most 1, not {max_risk:g}", "max_risk"
+        )
 
 
 def check_counted(ledger: LedgerArgument, number: int | None) -> None:

@@ -251,6 +251,7 @@ def _audit(
     **given: Any,
 ) -> int:
     from surelearn.auditing import audit
+    from surelearn.auditing.gate import check_share
     from surelearn.auditing.looks import open_ledger
     from surelearn.auditing.walking import check_table
     from surelearn.auditing.widths import check_widths, with_one_distance
@@ -276,6 +277,8 @@ def _audit(
         check_widths(table, options)
         if max_risk is not None and table.task == "regression":
             given["width"] = with_one_distance(options).width
+        elif max_risk is not None and options.miss is None:
+            check_share(max_risk)
     if dry_run:
         return _dry_run(audit(table, dry_run=True, ledger=ledger, **given), reading["target"])
     tell = (lambda line: None) if quiet else say  # noqa: ARG005

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +28,10 @@ from surelearn.commands.out import check_out
 from surelearn.terminal import ctrl_c, say, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator, Mapping
 
     from surelearn.auditing.answers import CountedAnswers, Units
+    from surelearn.report import Audit
 
 EXAMPLES = """
 \b
@@ -133,6 +137,7 @@ def _certify(
         ask_models,
         audit_counted,
         audit_units,
+        check_goal,
         check_goals,
         read_units,
         roles_and_options,
@@ -178,11 +183,13 @@ def _certify(
     else:
         models = models_given(model, given["against"], given["weights"])
         units, roles = ask_models(source, roles, options.positive, models, walked=walked)
+    with in_flags():
+        check_goal(units, options, max_risk, at_least)
     open_ledger(ledger, units.path)  # one that cannot be read is refused before anything is said
     for line in _units_lines(units):
         tell(line)
     ctrl_c.under_way = True
-    with in_flags():
+    with in_flags(), _said_in_flags(flags):
         if isinstance(units, Units):
             result = audit_units(units, roles, options, ledger, runner)
         else:
@@ -190,9 +197,47 @@ def _certify(
     paths = page.finish(result)
     for line in () if quiet else result_lines(result, paths):
         say(line)
+    if result.verdict.kind == "no verdict":
+        tell(_again(result, reproduce))
     if options.require is not None:
         return check_required(result, tell)
     return check_risk(result, max_risk, tell, at_least)
+
+
+def _again(result: Audit, reproduce: str) -> str:
+    """The command that has a verdict, as far as it is known."""
+    named = next((f.numbers for f in result.findings if "option" in f.numbers), None)
+    if named is None:
+        what = "--drop COLUMN"
+    elif named["option"] == "--group":
+        what = f"--group {shlex.quote(str(named['column']))}"
+    else:
+        what = "--independent"
+    return f"for a verdict: {reproduce} {what}"
+
+
+@contextmanager
+def _said_in_flags(flags: Mapping[str, str]) -> Generator[None]:
+    """Refusals that name arguments of `surelearn.certify` name options instead."""
+    from surelearn.auditing.options import OptionError
+
+    try:
+        yield
+    except OptionError:
+        raise
+    except ValueError as error:
+        names = "|".join(name for name in flags if "_" in name)
+        said = re.sub(
+            rf"(?<!['\w])({names})\b(?:=\(([^()]*)\))?",
+            lambda found: " ".join([flags[found[1]], *(found[2] or "").replace(",", "").split()]),
+            str(error),
+        ).replace(
+            "weights that are known up to a factor go with proportional=True",
+            "is N in w = 1/(N·q) the number of rows of the whole file?",
+        )
+        if said == str(error):
+            raise
+        raise ValueError(said) from None
 
 
 def _units_lines(units: Units | CountedAnswers) -> Iterator[str]:

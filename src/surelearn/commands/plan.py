@@ -26,6 +26,8 @@ Examples:
 
 @click.command("plan", epilog=EXAMPLES)
 @click.option("--max-risk", type=float, help="Certify at most this part of errors.")
+@click.option("--at-least", type=float,
+              help="Certify a pass rate or win rate of at least this: --max-risk of one less it.")  # fmt: skip
 @click.option(
     "--expected-risk", type=float, help="The errors that you expect in truth (default: none)."
 )
@@ -81,16 +83,22 @@ Examples:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw the chance for every number of rows (.png, .svg).",
 )
-def command(plot: Path | None, **given: Any) -> None:
+def command(plot: Path | None, at_least: float | None, **given: Any) -> None:
     """How many labeled rows to hold back, so that a model's quality can be certified.
 
-    Ask one of --max-risk, --interval, --min-sensitivity and --min-gain. The numbers are for single
+    Ask one of --max-risk (or --at-least), --interval, --min-sensitivity and --min-gain. The numbers are for single
     rows, not for --group.
     """
     from surelearn.planning import plan
 
     if plot is not None and plot.suffix.lower() not in (".png", ".svg"):
         raise ValueError(f"--plot {plot} must end in .png or .svg")
+    if at_least is not None:
+        if given["max_risk"] is not None:
+            raise ValueError("--at-least and --max-risk are two goals: leave out one")
+        if not 0 < at_least < 1:
+            raise ValueError(f"--at-least must be a number between 0 and 1, not {at_least:g}")
+        given["max_risk"] = round(1 - at_least, 12)
     try:
         answer = plan(**given)
     except ValueError as error:

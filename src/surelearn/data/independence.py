@@ -332,7 +332,7 @@ def _continuous(numbers: Numbers) -> Numbers:
     all, each content once.
     """
     kept = []
-    for values in numbers.T:
+    for values in np.where(np.isfinite(numbers), numbers, np.nan).T:  # infinite ones are nowhere
         known = values[~np.isnan(values)]
         sizes = np.unique(known, return_counts=True)[1]
         mostly = len(sizes) > len(known) / 2 and sizes.max(initial=0) <= max(0.1 * len(known), 1)

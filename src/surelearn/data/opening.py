@@ -41,6 +41,18 @@ BUILT_IN = {  # name: the name of its target
 # --------------------------------------------------------------------------------------------------
 
 
+def is_folder(path: Path) -> str:
+    """What is said of a folder without Parquet files, of which a table can be made."""
+    inside = sorted(one.name for one in path.iterdir() if not one.name.startswith("."))
+    held = (
+        f"it holds {len(inside):,} files, such as {shown(inside[0])}" if inside else "it is empty"
+    )
+    return (
+        f"{path} is a folder without Parquet files ({held}): only files *.parquet are read together;"
+        " name one file of another format."
+    )
+
+
 def content_of(path: Path) -> bytes:
     """The whole content of a file, unpacked where it is gzipped; at most what memory holds."""
     name = path.name
@@ -51,7 +63,7 @@ def content_of(path: Path) -> bytes:
     except FileNotFoundError:
         raise DataError(not_found(path)) from None
     except IsADirectoryError:
-        raise DataError(f"{path} is a directory: name the file inside it.") from None
+        raise DataError(is_folder(path)) from None
     except PermissionError:
         raise DataError(
             f"{path} may not be read: no permission; change its permissions or copy it."
@@ -111,7 +123,7 @@ def opened(path: Path, stack: ExitStack) -> tuple[BinaryIO, bytes]:
         except FileNotFoundError:
             raise DataError(not_found(path)) from None
         except IsADirectoryError:
-            raise DataError(f"{path} is a directory: name the file inside it.") from None
+            raise DataError(is_folder(path)) from None
         except PermissionError:
             raise DataError(
                 f"{path} may not be read: no permission; change its permissions or copy it."
@@ -278,7 +290,7 @@ def as_utf8(name: str, content: bytes, *, lines: bool = False) -> bytes:
     sample = content[:65536]
     if len(sample) - len(sample.translate(None, _CONTROLS)) > 0.005 * len(sample):
         raise DataError(
-            f"{name} is binary, not a table: text, Parquet, Feather, Excel, LIBSVM and npz are"
+            f"{name} is binary, not a table: text, JSON lines, Parquet, Arrow (Feather), Excel, ARFF, LIBSVM and npz are"
             " read."
         )
     content = lines_as_utf8(name, content)

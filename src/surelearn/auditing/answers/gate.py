@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from surelearn.auditing.answers.counted import CountedAnswers
 from surelearn.auditing.answers.flow import certify_units, look_at, roles_and_options
 from surelearn.auditing.answers.operating import divide_units
 from surelearn.auditing.answers.roles import Roles
@@ -17,6 +18,7 @@ from surelearn.auditing.gate import (
     Gate,
     check_counted,
     check_risk,
+    check_share,
     opened,
     tried,
     vouched,
@@ -112,6 +114,23 @@ def check_goals(max_risk: float | None, at_least: float | None, roles: Roles) ->
         )
 
 
+def check_goal(
+    units: Units | CountedAnswers, options: Options, max_risk: float | None, at_least: float | None
+) -> None:
+    """Refuse a goal that is beyond what is certified: a share of rows above 1, a grade that there is
+    none of.
+    """
+    rate = units.task == "losses" or (units.task == "classification" and options.cost is None)
+    if max_risk is not None and rate:
+        check_share(max_risk)
+    low, high = units.bounds or (0.0, 1.0)
+    if at_least is not None and not low <= at_least <= high:
+        raise OptionError(
+            lambda a: f"{a} must be a number from {low:g} to {high:g}, as what is certified is, not {at_least:g}",
+            "at_least",
+        )  # fmt: skip
+
+
 def _refuse_contradicted(units: Units, options: Options) -> None:
     """Refuse rows that no try could pass with, before one is counted: by the columns beside the
     answers alone, so that nothing is told about the answers.
@@ -149,6 +168,7 @@ def _try_units(
     number: int | None,
 ) -> Gate:
     """Count the try, and answer it."""
+    check_goal(units, options, max_risk, at_least)
     _refuse_contradicted(units, options)
     book = opened(ledger, units.path, units.known, number, units.name)
     rows, rungs = len(units.y), None

@@ -28,6 +28,7 @@ from surelearn.auditing.answers.units import (
     _words,
     compare_unlabeled,
     parts_of,
+    spelled_otherwise,
 )
 from surelearn.auditing.independence import not_compared
 from surelearn.auditing.single_rows import FEWEST
@@ -475,6 +476,8 @@ class _Counter:
             raise DataError(
                 f"{self.found.name}, column {shown(name)} never names {shown(ours)} (--ours). {hint}"
             )
+        named = {word: n for code, n in counts.items() if (word := words[code]) is not None}
+        self.findings += spelled_otherwise(named, ours, name)
         tied = [w is not None and w.casefold() in ties and w != ours for w in words]
         if ties_met := sum(n for code, n in counts.items() if tied[code]):
             self._notice(

@@ -195,6 +195,11 @@ class Roles:
             value = getattr(self, name)
             if value is not None and not (is_number(value) and math.isfinite(value)):
                 raise OptionError(lambda n, v=value: f"{n} must be a number, not {v!r:.60}", name)
+        if self.weight_bound is not None and self.weight_bound < 1:
+            raise OptionError(
+                lambda n: f"{n} must be at least 1, as some weight is, not {self.weight_bound:g}",
+                "weight_bound",
+            )
         if self.winner is not None and self.against is not None:
             raise OptionError(
                 lambda a, w: f"{a} does not go with {w}: a duel is against the other",

@@ -29,6 +29,7 @@ from surelearn.report import PageTable, Section
 
 MOST = 8  # lines of a table of what goes wrong most
 MOST_VALUES = 30  # of a column that errors are counted by
+AGREES = 0.4  # Cohen's κ from which a column of labels is taken for other answers
 
 
 def graded(context: Context) -> Section | None:
@@ -111,7 +112,7 @@ def _by_values(
     found: list[tuple[float, str, int, float]] = []
     for name in beside.columns:
         values = beside[name]
-        if values.nunique() > MOST_VALUES:
+        if values.nunique() > MOST_VALUES or _answers(values, context):
             continue
         for value, rows in pd.Series(bad).groupby(values.to_numpy(), dropna=True):
             excess = (float(rows.mean()) - overall) * np.sqrt(len(rows)) / max(spread, 1e-12)
@@ -129,6 +130,31 @@ def _by_values(
 
     worst = sorted(found, reverse=True)[:MOST]
     return tuple((where, f"{count:,}", told(mean)) for _, where, count, mean in worst)
+
+
+def _answers(values: pd.Series, context: Context) -> bool:
+    """Whether a column holds other answers to the same question: words of the truth alone that agree
+    with it beyond chance (Cohen's κ), which a feature that says yes or no, or 0 or 1, seldom does.
+    """
+    said, truth = values.astype(str), pd.Series(np.asarray(context.y, dtype=str))
+    words = {*said[values.notna()]}
+    if context.task != "classification" or not words <= {*map(str, context.labels)}:
+        return False
+    if all(map(_is_number, words)):
+        return False
+    agree = float(np.mean(said.to_numpy() == truth.to_numpy()))
+    shares = [column.value_counts(normalize=True) for column in (said, truth)]
+    chance = float(shares[0].mul(shares[1], fill_value=0).sum())
+    return agree - chance >= AGREES * (1 - chance)
+
+
+def _is_number(word: str) -> bool:
+    """Whether a word is a number, or a truth value."""
+    try:
+        float(word)
+    except ValueError:
+        return word.casefold() in ("true", "false")
+    return True
 
 
 GRADES = Entry(key="grades", title="Grades", write=graded)

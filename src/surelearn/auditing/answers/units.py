@@ -12,7 +12,7 @@ import difflib
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -453,9 +453,17 @@ class _Reader:
             )
         score = values.astype(float)
         if bad := int((~np.isfinite(score)).sum()):
+            infinite = int(np.isinf(score).sum())
+            how = (
+                "lacks"
+                if not infinite
+                else "is infinite in"
+                if infinite == bad
+                else "lacks, or is infinite in,"
+            )
             raise DataError(
-                f"{self.raw.name}, column {shown(name)} lacks {bad:,} of {score.size:,} scores: give"
-                " one in every row."
+                f"{self.raw.name}, column {shown(name)} {how} {bad:,} of {score.size:,} scores: give"
+                " a number in every row."
             )
         return score
 
@@ -658,6 +666,7 @@ class _Reader:
             raise DataError(
                 f"{self.raw.name}, column {shown(name)} never names {shown(ours)} (--ours). {hint}"
             )
+        self.findings += spelled_otherwise(found, ours, name)
         ties = {word.casefold() for word in self.roles.ties}
         tied = np.array(
             [w is not None and w.casefold() in ties and w != ours for w in words.tolist()]
@@ -806,6 +815,21 @@ class _Reader:
                 f"--slice {shown(wanted)}: after the colon come numbers, as in age:30,60."
             )
         return find_column(self.raw.name, names, column, option="--slice"), edges
+
+
+def spelled_otherwise(winners: Mapping[str, int], ours: str, column: str) -> list[Finding]:
+    """SL121 of winners that are ours but for their spelling: they count as the other."""
+    return [
+        Finding(
+            code="SL121",
+            text=f"{shown(word)} won {count:,} duels of column {shown(column)}, and ours is {shown(ours)}:"
+            " they count as different words, so these are lost.",
+            severity="notice",
+            numbers={"rows": count, "column": column},
+        )
+        for word, count in winners.items()
+        if word != ours and word.strip().casefold() == ours.strip().casefold()
+    ]
 
 
 def compare_unlabeled(

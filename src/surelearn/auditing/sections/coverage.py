@@ -44,11 +44,11 @@ class Fifth:
     def where(self) -> str:
         """The range of its predictions, for people."""
         if np.isinf(self.low):
-            return f"up to {self.high:,.4g}"
+            return f"up to {show(self.high, 'number')}"
         return (
-            f"above {self.low:,.4g}"
+            f"above {show(self.low, 'number')}"
             if np.isinf(self.high)
-            else f"{self.low:,.4g} to {self.high:,.4g}"
+            else f"{show(self.low, 'number')} to {show(self.high, 'number')}"
         )
 
 
@@ -83,7 +83,11 @@ def section(context: Context) -> Section | None:
         for part in parts
         if clopper_pearson(part.covered, part.rows, CHANCE / len(parts)) < 1 - alpha
     ]
-    what = "intervals of the row's own width" if own else f"±{show(float(claim.value), 'number')}"
+    what = (
+        "intervals of the row's own width"
+        if own
+        else f"±{show(float(claim.value), 'number', '<=')}"
+    )
     text = (
         f"Coverage of {what} by fifths of the prediction:"
         f" {', '.join(show(s, 'rate') for s in shares)}"
