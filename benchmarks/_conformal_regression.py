@@ -210,7 +210,7 @@ def mapie_quantiles(given: dict[str, Any], level: float) -> tuple[Any, Any]:
 
 
 def crepes_of(kind: str) -> Callable[[dict[str, Any], float], tuple[Any, Any]]:
-    """crepes' intervals: standard, normalized by nearest neighbors, or in bins of the prediction."""
+    """Intervals of crepes: standard, normalized by nearest neighbors, or in bins of the prediction."""
 
     def intervals(given: dict[str, Any], level: float) -> tuple[Any, Any]:
         from crepes import ConformalRegressor
@@ -282,7 +282,7 @@ def peers(python: str, given: dict[str, Any], form: str) -> dict[str, dict[str, 
     with tempfile.TemporaryDirectory() as folder:
         source, into = (str(Path(folder) / name) for name in ("given.npz", "made.npz"))
         np.savez(source, **given, level=level)
-        subprocess.run([python, __file__, source, into], check=True)
+        subprocess.run([python, __file__, source, into], check=True)  # noqa: S603
         with np.load(into) as file:
             found: dict[str, dict[str, Any]] = defaultdict(dict)
             for key in file.files:

@@ -1,14 +1,17 @@
 """What the audit chooses, beside what other tools give: same tables, same splits.
 
     python benchmarks/bench_choice.py [--tables titanic sick …] [--splits 5] [--rows 50000]
-    [--minutes M] [--out choice.jsonl] [--peer AutoGluon=PYTHON --peer FLAML=PYTHON --peer CatBoost=PYTHON …]
+    [--minutes M] [--patience P] [--out choice.jsonl]
+    [--peer AutoGluon=PYTHON --peer FLAML=PYTHON --peer CatBoost=PYTHON …]
 
 The list of tables below was fixed before any candidate was tuned for it; those of ../shared/data
 take part where they are there. For each split 70% of the rows are to fit on and 30% to score,
 drawn by the split's number. Ours is what `surelearn audit` would choose and fit on the same 70%:
 candidates by cross-validation among them, nothing else. HistGradientBoosting and LightGBM run in
 this environment at their defaults; a peer that conflicts with our constraints runs in its own, whose
-Python is given (AutoGluon and FLAML get as much time as ours took). For classes: errors and log
+Python is given. AutoGluon and FLAML get half of the CPU time that ours took as wall time, on two
+cores, and at least ten seconds; where other work shares the cores, --patience multiplies that. The CPU
+time that each took beside ours is printed. For classes: errors and log
 loss (probabilities clipped to 1e-6; a model without probabilities has none). For numbers: mean
 absolute error, and the width of the constant interval that covers 90% of the scored rows. Answers
 are kept in --out, line by line, so that a run that was stopped goes on. "Behind" is the mean
@@ -170,9 +173,9 @@ KINDS = ("number", "category", "text", "date")
 
 
 def theirs(
-    peer: str, python: str, table: Table, rows: tuple[Any, Any], split: int, seconds: float
+    peer: str, python: str, table: Table, rows: tuple[Any, Any], split: int, limit: float
 ) -> dict[str, Any]:
-    """A peer's answers, from a process of its own."""
+    """A peer's answers, from a process of its own, which is told how many seconds it has."""
     kinds = {c.name: c.kind for c in table.columns if c.kind in KINDS and c.kind != "date"}
     classes = sorted({str(one) for one in table.y}) if table.task == "classification" else []
     frame = table.X[list(kinds)]
@@ -185,7 +188,7 @@ def theirs(
         frame.iloc[rows[1]].reset_index(drop=True).to_parquet(folder / "new.parquet")
         (folder / "spec.json").write_text(json.dumps(spec))
         worker = Path(__file__).with_name("_choice_peers.py")
-        command = [python, str(worker), name, peer, str(max(10.0, seconds / 2))]
+        command = [python, str(worker), name, peer, str(limit)]
         ended = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
         if ended.returncode:
             raise SystemExit(f"{peer}: {ended.stderr.strip().splitlines()[-1]}")
@@ -240,7 +243,8 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     found = ours(table, *rows, options.minutes)
                     seconds = found["seconds"]
                 else:
-                    found = theirs(tool, peers[tool], table, rows, split, seconds)
+                    limit = options.patience * max(10.0, seconds / 2)
+                    found = theirs(tool, peers[tool], table, rows, split, limit)
                 line = {"table": source.name, "split": split, "tool": tool, "task": table.task}
                 line |= {"chosen": found["chosen"], "seconds": found["seconds"]}
                 line |= scored(table, new_rows, found)
@@ -280,6 +284,16 @@ def told(found: list[dict[str, Any]]) -> None:
             f"{tool} {means[tool]:.2f}" for tool in sorted(means, key=means.__getitem__)
         )
         print(f"mean rank by {metric}: {row}")
+    taken = {(one["table"], one["split"], one["tool"]): one["seconds"] for one in found}
+    for tool in dict.fromkeys(one["tool"] for one in found):
+        ratios = [
+            seconds / taken[(*where, "ours")]
+            for (*where, by), seconds in taken.items()
+            if by == tool and (*where, "ours") in taken
+        ]
+        if ratios:
+            low, middle, high = np.quantile(ratios, (0.1, 0.5, 0.9))
+            print(f"CPU time of {tool} / ours: {middle:.2f} ({low:.2f} to {high:.2f})")
 
 
 def main() -> None:
@@ -289,6 +303,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--minutes", type=float, help="as surelearn audit has it, for ours")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the peers' limits")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
     options = parser.parse_args()

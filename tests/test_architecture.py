@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "version": set(),
     "__init__": {
         "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
-        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "operating", "optim", "papers", "persistence",
+        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "neural", "operating", "optim", "papers", "persistence",
         "planning", "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
@@ -41,11 +41,12 @@ MAY_IMPORT = {
     "unpacking": set(),
     "jobs": {"lacking", "processes"},
     "files": set(),
+    "neural": {"base", "earlier", "files", "jobs", "lacking", "record", "stated", "subject", "types"},
     "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
-        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
-        "stated", "subject", "types",
+        "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "neural", "plain",
+        "record", "stated", "subject", "types",
     },
     "operating": {"bounds", "lacking", "subject", "types"},
     "measurement": {"lacking", "operating", "subject", "types"},
@@ -59,7 +60,7 @@ MAY_IMPORT = {
     "kernel": {
         "base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject", "types",
     },
-    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "record", "stated", "subject", "types"},
+    "optim": {"base", "bounds", "claim", "earlier", "lacking", "losses", "neural", "record", "stated", "subject", "types"},
     "linear": {
         "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "losses", "optim", "profiles",
         "record", "stated", "subject", "types",
@@ -74,11 +75,11 @@ MAY_IMPORT = {
     "data": {"claim", "documents", "files", "plain", "subject", "types", "unpacking"},
     "selection": {
         "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "losses",
-        "measurement", "stated", "subject", "types",
+        "measurement", "neural", "stated", "subject", "types",
     },
     "monitoring": {
         "bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing", "stated",
-        "types",
+        "subject", "types",
     },
     "persistence": {
         "certificate", "data", "documents", "earlier", "files", "fingerprint", "kernel", "keys", "lacking",
@@ -88,19 +89,19 @@ MAY_IMPORT = {
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",
-        "monitoring", "operating", "optim", "persistence", "plain", "planning", "renamed", "report", "robust", "selection",
-        "slicing", "stated", "subject", "types", "version",
+        "monitoring", "operating", "optim", "persistence", "plain", "planning", "prediction", "renamed", "report", "robust",
+        "selection", "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
         "types", "version",
     },
-    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject"},
+    "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject", "types"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
     "commands": {
-        "auditing", "bounds", "certificate", "claim", "data", "documents", "files", "jobs", "monitoring", "papers",
-        "persistence", "plain", "planning", "prediction", "report", "selection", "subject", "terminal", "types",
+        "auditing", "bounds", "certificate", "claim", "data", "documents", "files", "jobs", "lacking", "monitoring",
+        "papers", "persistence", "plain", "planning", "prediction", "report", "selection", "subject", "terminal", "types",
         "version",
     },
     "cli": {"commands", "terminal", "version"},
@@ -174,6 +175,7 @@ NOT_LOADED = {
     "surelearn.linear.Ridge": {"matplotlib", "torch"},
     "import surelearn.optim.descent": {"matplotlib"},
     "import surelearn.kernel, surelearn.kernel.eigenpro": {"torch"},
+    "import surelearn.neural": {"torch"},
 }
 
 

@@ -199,7 +199,7 @@ cli.run()
 def test_a_refused_command_does_not_end_with_its_libraries(tmp_path):
     """Exit code 2 and one sentence, also where a library would abort the process at its end."""
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", ABORTS_AT_EXIT], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (2, "")

@@ -404,6 +404,66 @@ def test_where_all_rows_are_too_few_the_ladder_begins_with_all_of_them():
     assert (rungs.thresholds, rungs.share) == ((0.0,), 1.0)
 
 
+def test_where_no_threshold_leaves_enough_rows_the_ladder_begins_where_the_bound_comes_nearest():
+    """All answers with a confidence of at least 0.8 are right; with all rows it is one in eight."""
+    scores = np.linspace(0.5, 1, 200)
+    good = (scores >= 0.8) | (np.arange(200) % 5 > 0)
+    rungs = ladder(
+        Requirement.parse("error <= 0.001"), scores, good, 600, 0.025
+    )  # 3,688 are needed
+    assert rungs.thresholds[0] == pytest.approx(0.79, abs=0.01)
+    assert rungs.expected == 0.0
+
+
+def walked_with_few_positives(text, trials=60, n=1972, share=0.055):
+    """Where walks on ladders from other rows end, their false alarms, and how many thresholds they had."""
+    rng, requirement, ends = np.random.default_rng(1), Requirement.parse(text), []
+    for _ in range(trials):
+        good = rng.random(n) < share
+        scores = 1 / (1 + np.exp(2 - rng.normal(size=n) - 3.5 * good))
+        part = rng.random(n) < 0.25
+        kept = scores[~part], good[~part]
+        rungs = ladder(requirement, scores[part], good[part], int((~part).sum()), 0.025)
+        walk = Walk(requirement, rungs.thresholds, 0.025)
+        end = walk.end(walk.count(*kept, np.asarray))
+        called = kept[0] >= end["walk.threshold"]
+        alarms, found = called[~kept[1]].mean(), called[kept[1]].mean()
+        ends.append((end["walk.threshold"], alarms, found, len(rungs.thresholds)))
+    return np.array(ends).T
+
+
+def test_few_positives_do_not_end_a_walk_where_every_row_is_called():
+    """The step between two of 27 positives loses more than 95% allows; with thresholds at scores of all
+    rows the walk called every row in 10% of draws, with one for each positive in 77%.
+    """
+    thresholds, alarms, _, steps = walked_with_few_positives("sensitivity >= 0.95")
+    assert np.mean(thresholds == 0) < 0.3
+    assert alarms.mean() < 0.4
+    assert steps.max() <= 1000
+
+
+def test_few_others_do_not_end_a_walk_where_no_row_is_called():
+    thresholds, alarms, found, _ = walked_with_few_positives("specificity >= 0.95", share=0.945)
+    assert np.mean(thresholds == 1) < 0.3
+    assert alarms.mean() < 0.05
+    assert found.mean() > 0.6
+
+
+@pytest.mark.parametrize("text", ["precision >= 0.7", "error <= 0.1"])
+def test_a_walk_that_calls_more_and_more_rows_takes_small_steps(text):
+    rng, requirement = np.random.default_rng(3), Requirement.parse(text)
+    scores = np.sort(rng.random(4000))
+    good = rng.random(4000) < scores
+    if text.startswith("error"):
+        scores, good = np.maximum(scores, 1 - scores), (scores >= 0.5) == good
+    cuts = ladder(requirement, scores, good, 4000, 0.025).thresholds
+    called = np.array([np.sum(scores >= cut) for cut in cuts])
+    assert len(cuts) <= 1000
+    steps = called[1:] / called[:-1]
+    assert steps.max() < 1.15
+    assert np.sum(steps < 1.03) > 5  # where the walk is expected to end
+
+
 def test_a_ladder_needs_no_rows_of_either_class():
     for text in ("sensitivity >= 0.9", "specificity >= 0.8", "precision >= 0.7", "error <= 0.2"):
         for scores, good in ((np.empty(0), np.empty(0, bool)), (np.array([0.5]), np.array([True])),

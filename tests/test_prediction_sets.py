@@ -280,6 +280,7 @@ def test_every_edited_number_is_found(options):
     assert made.verify(Shares(), X, y)
     plain = json.loads(made.to_json())
     assert read(plain).sets == made.sets
+    assert made.sets.score == options.get("set_score", "probability")
     of_sets = [path for path in numbers(plain["facts"]) if "set" in str(path)]
     assert len(of_sets) >= 6
     for path in of_sets:

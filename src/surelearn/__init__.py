@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         kernel,
         linear,
         monitoring,
+        neural,
         operating,
         optim,
         papers,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "auditing",
     "boosting", "bounds", "certificate_of", "certify", "cluster", "data", "gate", "jobs", "kernel", "linear", "load",
-    "monitoring", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
+    "monitoring", "neural", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
     "selection", "subject",
 ]  # fmt: skip
 

@@ -21,7 +21,15 @@ from surelearn.claim import Claim, Covers, Theorem, check_key, find_theorem
 from surelearn.lacking import Lacking
 from surelearn.plain import freeze
 
-ROOMS = ("linear", "kernel", "boosting", "cluster", "optim", "robust")  # where learners live
+ROOMS = (
+    "linear",
+    "kernel",
+    "boosting",
+    "cluster",
+    "optim",
+    "robust",
+    "neural",
+)  # where learners live
 
 
 class Within(NamedTuple):

@@ -408,7 +408,8 @@ def test_an_interval_is_shown_by_fifths_of_the_prediction():
     """90% on average was nearly 100% of small predictions and 65% of large ones, and nothing
     said so.
     """
-    section = coverage_of(prices(1500, lambda size: size**1.5 / 20))
+    frame = prices(1500, lambda size: size**1.5 / 20)
+    section = coverage_of(frame, width="constant")
     (finding,) = section.findings
     assert (finding.code, finding.severity) == ("SL302", "warning")
     shares = finding.numbers["coverage"]
@@ -425,6 +426,10 @@ def test_an_interval_is_shown_by_fifths_of_the_prediction():
         [100 * share for share in shares], abs=0.06
     )
     assert float(table.rows[-1][3].replace(",", "")) > 3 * float(table.rows[0][3].replace(",", ""))
+    even = coverage_of(frame).findings[0]  # with widths of each row's own
+    assert even.severity == "info"
+    assert min(even.numbers["coverage"]) > shares[-1]
+    assert even.numbers["half_width"][-1] > 2 * even.numbers["half_width"][0]
 
 
 def test_noise_of_one_size_raises_no_alarm_about_fifths():

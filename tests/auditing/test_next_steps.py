@@ -54,11 +54,38 @@ def audited(frame, target="state", models=None, command="surelearn audit t.csv",
 def test_a_missed_rare_class_is_named_with_a_cost():
     what, why, how = steps(audited(rare()))["Name the class that matters, and what a miss costs"]
     assert "‘ill’" in why
-    assert how == "`--positive ill --cost 10`"
+    assert how == "`--positive ill --cost 10`, or `--positive ill --require 'sensitivity >= 0.95'`"
     asked = audited(rare(), positive="ill", cost=10)
     assert what not in steps(asked)
     in_python = steps(audited(rare(), command=""))[what]
-    assert in_python[2] == "`positive='ill', cost=10`"
+    assert (
+        in_python[2]
+        == "`positive='ill', cost=10`, or `positive='ill', require='sensitivity >= 0.95'`"
+    )
+
+
+def test_a_requirement_is_only_advised_where_it_can_be_kept():
+    frame = rare().assign(who=np.arange(1200) // 2)
+    step = steps(audited(frame, group="who"))["Name the class that matters, and what a miss costs"]
+    assert step[2] == "`--positive ill --cost 10`"
+
+
+def test_the_class_that_matters_is_found_by_its_name():
+    """One row in four is a fraud: no rare class, but of those most are missed; under names that say
+    nothing they are not looked for.
+    """
+    rng = np.random.default_rng(5)
+    x, bad = rng.normal(size=(1500, 3)), rng.random(1500) < 0.25
+    frame = pd.DataFrame(x + 1.6 * np.outer(bad, [1, 0, 0]), columns=list("abc"))
+    named = audited(frame.assign(state=np.where(bad, "Fraud", "fine")))
+    assert named.verdict.kind == "warning", named.verdict.text
+    assert "% of ‘Fraud’ rows may be missed" in named.verdict.text
+    advised = '`surelearn audit t.csv --positive Fraud --require "sensitivity >= 0.95"`'
+    assert f"or how much of it must be found: {advised}" in named.verdict.text
+    silent = audited(frame.assign(state=np.where(bad, "left", "right")))
+    assert "may be missed" not in silent.verdict.text
+    _, _, how = steps(silent)["Name the class that matters"]
+    assert how == "`--positive left`, or `--positive left --require 'sensitivity >= 0.95'`"
 
 
 def test_the_rows_to_label_are_those_of_the_command():

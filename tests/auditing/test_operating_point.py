@@ -4,6 +4,8 @@ it cannot be kept.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +13,9 @@ from click.testing import CliRunner
 from tests.simulation import at_most
 
 from surelearn import Certificate
-from surelearn.auditing.answers import Roles, audit_answers, read_units
+from surelearn.auditing.answers import Roles, audit_answers, gate_answers, read_units
 from surelearn.auditing.answers.operating import divide_units
+from surelearn.auditing.operating import calls_all, is_met, passes
 from surelearn.auditing.options import Options
 from surelearn.cli import main
 from surelearn.operating import Requirement
@@ -49,7 +52,13 @@ def test_the_page_promises_what_the_walk_tests_and_what_other_rows_say():
     assert f"{np.ceil(1000 * share) / 10:.1f}% of the others called ‘cancer’" in result.verdict.text
     assert result["operating"].place == "costs"
     (chart,) = result["operating"].charts
-    assert chart.data["low"] is not None
+    data = chart.data
+    assert data["low_x"] is not None
+    further = np.subtract(
+        data["low_x"], data["x"]
+    )  # what is proved lies right of what was measured
+    band = certificate["specificity_distance"].value
+    assert (further >= np.minimum(band, 1 - np.asarray(data["x"])) - 1e-3).all()
     assert chart.data["point"][1] == pytest.approx(certificate["sensitivity"].measured, abs=1e-3)
     slack = np.subtract(chart.data["y"], chart.data["low"])
     band = certificate["sensitivity_distance"].value
@@ -128,6 +137,144 @@ def test_what_cannot_be_kept_is_said_by_how_much_and_with_how_many_rows():
     assert "rows like these would show it, instead of 120" in result.verdict.text
     poor = audit_answers(scored(shift=0.0), **COLUMNS, require="precision >= 0.9", ledger=False)
     assert "a better model is needed" in poor.verdict.text
+
+
+def test_too_few_rows_are_not_called_a_bad_model():
+    """One threshold answers without an error; no file of 600 rows could show one in a thousand."""
+    rng = np.random.default_rng(3)
+    label = rng.choice(["cancer", "healthy"], 600, p=[0.3, 0.7])
+    p = np.clip(np.where(label == "cancer", 0.75, 0.2) + 0.15 * rng.normal(size=600), 0, 1)
+    frame = pd.DataFrame({"label": label, "p": p.round(3), "id": rng.permutation(10**6)[:600]})
+    result = audit_answers(frame, **COLUMNS, require="error <= 0.001", ledger=False)
+    said, claim = result.verdict.text, result.certificate["selective_error"]
+    assert claim.measured < 0.005
+    assert "Even without an exception at least 3,688 answered rows are needed" in said
+    assert f"and these are {claim.inputs['sizes'][0]}" in said
+    assert "better model" not in said
+    assert "surest" not in said
+
+
+def test_the_number_of_rows_rests_on_the_rate_that_stands_beside_it():
+    said = audit_answers(scored(400, 4, 4.0), **COLUMNS, require="error <= 0.02", ledger=False).verdict.text  # fmt: skip
+    (measured,) = re.findall(r"tried, (\d+\.\d+%) measured", said)
+    assert f"If the rate is {measured} there, as measured, about " in said
+
+
+# ── what a constant answer keeps, too ────────────────────────────────────────────────────────────────
+
+
+def useless(n=2000):
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(10**6)[:n]
+    label = rng.choice(["cancer", "healthy"], n, p=[0.1, 0.9])
+    return pd.DataFrame({"id": ids, "label": label, "p": rng.random(n)})
+
+
+@pytest.mark.parametrize("text", ["sensitivity >= 0.95", "specificity >= 0.95"])
+def test_random_scores_keep_a_rate_of_one_class_and_are_not_let_pass(text):
+    result = audit_answers(useless(), **COLUMNS, require=text, ledger=False)
+    claims = {c.quantity: c.value for c in result.certificate.together}
+    assert is_met(result.certificate)  # the claim is true, and stays
+    assert claims["sensitivity"] + claims["specificity"] <= 1
+    assert result.verdict.kind == "do not ship"
+    assert "is kept only as a coin keeps it" in result.verdict.text
+    assert "% of the others called ‘cancer’" in result.verdict.text
+    assert "% of ‘cancer’ rows found" in result.verdict.text
+    assert "a better model is needed" in result.verdict.text
+    assert not gate_answers(useless(), **COLUMNS, require=text, ledger=False, number=1)
+
+
+def test_calling_every_row_is_said_and_not_let_pass(tmp_path):
+    """Two scores: the upper one finds 97%, which so few rows do not show."""
+    rng = np.random.default_rng(0)
+    sick = rng.random(500) < 0.25
+    high = rng.random(500) < np.where(sick, 0.97, 0.1)
+    label, p = np.where(sick, "cancer", "healthy"), np.where(high, 0.8, 0.2)
+    frame = pd.DataFrame({"label": label, "p": p, "id": rng.permutation(10**6)[:500]})
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    result = audit_answers(frame, **COLUMNS, require="sensitivity >= 0.95", ledger=False)
+    said = result.verdict.text
+    assert calls_all(result.certificate) == "every row"
+    assert result.verdict.kind == "do not ship"
+    assert "is kept only by calling every row ‘cancer’, as a constant answer does" in said
+    assert "at most 100.0% of the others called ‘cancer’" in said
+    assert "as measured: more than" in said  # the scores are good: rows are missing
+    assert '<h1 class="bad">' in result.to_html()
+    asked = ("--truth", "label", "--score", "p", "--positive", "cancer", "--out", tmp_path / "out")
+    asked += ("--ledger", tmp_path / "l.json", "--require", "sensitivity >= 0.95")
+    failed = run("certify", tmp_path / "few.csv", *asked)
+    assert failed.exit_code == 1
+    assert "check: sensitivity >= 0.95 is kept only as a constant answer keeps it" in failed.output
+
+
+def test_a_precision_below_the_share_of_positives_is_kept_by_calling_every_row():
+    frame = scored(shift=0.0).replace({"cancer": "healthy", "healthy": "cancer"})  # four in five
+    result = audit_answers(frame, **COLUMNS, require="precision >= 0.7", ledger=False)
+    assert is_met(result.certificate)
+    assert not passes(result.certificate)
+    assert "as a constant answer does" in result.verdict.text
+    good = audit_answers(scored(shift=3.0), **COLUMNS, require="precision >= 0.7", ledger=False)
+    assert passes(good.certificate), good.verdict.text
+
+
+def test_errors_that_a_constant_answer_does_not_make_either_are_a_warning():
+    result = audit_answers(scored(shift=0.0), **COLUMNS, require="error <= 0.3", ledger=False)
+    assert result.verdict.kind == "warning"
+    assert "Always answering ‘healthy’ keeps it, too: " in result.verdict.text
+    assert passes(result.certificate)
+
+
+# ── what else a page says ────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_page_says_what_a_higher_sensitivity_costs():
+    result = audit_answers(scored(4000, shift=3.0), **COLUMNS, require="sensitivity >= 0.9", ledger=False)  # fmt: skip
+    dearer = audit_answers(scored(4000, shift=3.0), **COLUMNS, require="sensitivity >= 0.95", ledger=False)  # fmt: skip
+    (said,) = [n for n in result["operating"].notes if n.startswith("For 95.0% instead of 90.0%")]
+    now, dear = (1 - one.certificate["specificity"].measured for one in (result, dearer))
+    assert now < dear
+    told = re.search(
+        r"found: (\d+\.\d)% of the others called instead of (\d+\.\d)%, as measured", said
+    )
+    assert told is not None
+    assert float(told[1]) == pytest.approx(100 * dear, abs=1)  # another ladder has other thresholds
+    assert float(told[2]) == pytest.approx(100 * now, abs=0.1)
+    few = audit_answers(scored(400, shift=3.0), **COLUMNS, require="sensitivity >= 0.8", ledger=False)  # fmt: skip
+    most = audit_answers(scored(400, shift=3.0), **COLUMNS, require="sensitivity >= 0.95", ledger=False)  # fmt: skip
+    assert "takes 183 ‘cancer’ rows or more, instead of " in " ".join(most["operating"].notes)
+    assert "takes 183" not in " ".join(few["operating"].notes)
+
+
+def several_raters(n=1600):
+    frame, rng = scored(n, shift=3.0), np.random.default_rng(6)
+    other = rng.permutation(frame["label"])
+    second = np.where(rng.random(n) < 0.05, other, frame["label"])
+    return frame.assign(second=second)
+
+
+def test_several_raters_may_tie_so_that_the_second_number_says_why_it_is_missing(tmp_path):
+    asked = {**COLUMNS, "truth": ("label", "second"), "ledger": False}
+    result = audit_answers(several_raters(), **asked, require="sensitivity >= 0.8")
+    assert result.verdict.kind == "guaranteed"
+    assert "of the others are called ‘cancer’ is not claimed: raters may tie" in result.verdict.text
+    several_raters(60).to_csv(tmp_path / "two.csv", index=False)
+    book = tmp_path / "ledger.json"
+    refused = run(
+        "certify", tmp_path / "two.csv", "--truth", "label", "--truth", "second", "--score", "p",
+        "--positive", "cancer", "--require", "specificity >= 0.5", "--ledger", book, "--out", tmp_path / "o",
+    )  # fmt: skip
+    assert refused.exit_code == 2
+    assert "does not go with several --truth: raters may tie" in refused.output
+    assert not book.exists()  # refused before the look
+
+
+def test_what_a_score_cannot_be_asked_names_the_option_of_the_command(tmp_path):
+    frame = scored()
+    frame.assign(p=5 * frame["p"]).to_csv(tmp_path / "raw.csv", index=False)
+    asked = ("--truth", "label", "--score", "p", "--positive", "cancer", "--out", tmp_path / "out")
+    result = run("certify", tmp_path / "raw.csv", *asked, "--require", "error <= 0.1")
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].startswith("--require: errors among the answered need")
 
 
 def test_the_promise_of_the_page_is_kept_as_often_as_it_says():

@@ -187,6 +187,17 @@ def test_a_gate_passes_what_is_required_and_fails_what_is_not(tmp_path):
         surelearn.gate(patients(), max_risk=0.1, require="sensitivity >= 0.9", **shared)
 
 
+def test_scores_that_say_nothing_pass_no_gate(tmp_path):
+    """A sensitivity is guaranteed for them, too: by calling nearly every row."""
+    frame = patients()
+    frame["sick"] = np.random.default_rng(1).permutation(frame["sick"])
+    result = audit(frame, require="sensitivity >= 0.85")
+    assert result.certificate["sensitivity"].value == 0.85
+    assert result.verdict.kind == "do not ship"
+    shared = {"target": "sick", "positive": "yes", "models": LINEAR, "ledger": tmp_path / "b.json"}
+    assert not surelearn.gate(frame, require="sensitivity >= 0.85", **shared)
+
+
 def test_the_gate_says_pass_or_fail_alone(tmp_path):
     patients().to_csv(tmp_path / "sick.csv", index=False)
     asked = ("gate", tmp_path / "sick.csv", "--target", "sick", "--positive", "yes", "--jobs", 1)

@@ -55,7 +55,8 @@ def test_guaranteed():
 
 
 def test_without_a_class_that_matters_two_numbers_hold_together():
-    assert "; both hold together with 95% confidence." in audit(table()).verdict.text
+    frame = table().replace({"sick": "red", "well": "blue"})  # names that say nothing
+    assert "; both hold together with 95% confidence." in audit(frame).verdict.text
 
 
 def test_do_not_ship():
@@ -155,6 +156,7 @@ def test_groups_count_and_not_rows():
 def test_a_column_that_gives_the_target_away():
     frame = table(n=600)
     frame["alive"] = np.where(frame.state == "sick", "no", "yes")
+    frame["state"] = frame["state"].replace({"sick": "red", "well": "blue"})
     models = {
         "majority": DummyClassifier(),
         "tree": DecisionTreeClassifier(max_depth=2, random_state=0),

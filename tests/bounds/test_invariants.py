@@ -203,6 +203,7 @@ def test_words_are_refused_by_name(theorem, name):
 
 def must_not_be_negative(theorem, name):
     free = {  # of either sign
+        ("conformal_score", "scores"),
         ("uniform_stability", "risk"),
         ("duality_gap", "primal"),
         ("duality_gap", "dual"),

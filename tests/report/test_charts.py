@@ -339,3 +339,27 @@ def test_a_curve_with_logarithmic_axes():
 def test_a_level_that_cannot_be_drawn_is_not(level):
     data = {"x": [1, 2], "y": [1.0, 0.5], "log": True, "level": level, "level_label": "penalty"}
     assert "penalty" not in texts(draw(Chart(kind="curve", title="", data=data)))
+
+
+def test_what_is_proved_is_a_staircase_that_never_rises_before_its_step():
+    data = {
+        "x": [0.0, 0.2, 0.6], "y": [0.5, 0.9, 1.0], "high": [0.5, 0.9, 1.0], "proved": True,
+        "low_x": [0.1, 0.3, 0.7], "low": [0.4, 0.8, 0.9], "point": [0.2, 0.9], "point_label": "chosen: 0.4",
+        "level": 0.85, "level_label": "required", "unit": "rate", "legend": "lower right",
+    }  # fmt: skip
+    svg = draw(Chart(kind="curve", title="", data=data))
+    (line,) = [e for e in parsed(svg).iter("polyline") if e.get("class") == "ln low"]
+    corners = [tuple(map(float, pair.split(","))) for pair in line.get("points").split()]
+    xs, ys = zip(*corners, strict=True)
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners))  # no slope
+    steps = [a[0] for a, b in pairwise(corners) if a[1] != b[1]]
+    start, end = xs[0], xs[-1]
+    assert [round((x - start) / (end - start) * 0.6, 2) for x in steps] == [
+        0.1,
+        0.3,
+    ]  # 0.7 lies beyond
+    assert list(ys) == sorted(ys, reverse=True)  # upwards
+    assert {"dot: chosen: 0.4", "dashed: required"} <= set(texts(svg))
+    places = [(float(e.get("x")), float(e.get("y"))) for e in parsed(svg).iter("text") if ":" in (e.text or "")]  # fmt: skip
+    assert len(set(places)) == 2
+    assert abs(places[0][1] - places[1][1]) >= 12  # one below the other

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 from tests.cases import scikit_learn_accepts
-from tests.simulation import at_most, limit
+from tests.simulation import at_most, enough, limit
 
 import surelearn
 from surelearn import certify
@@ -35,7 +35,7 @@ def rows(rng, n):
 class Line(RegressorMixin, BaseEstimator):
     """The second column."""
 
-    def fit(self, X, y):
+    def fit(self, X, y):  # noqa: ARG002
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -322,6 +322,30 @@ def test_an_audit_keeps_the_promise_of_its_intervals():
         ends = surelearn.prediction.intervals(page.model, frame, page.certificate)
         counts[0] += coverage(ends, fresh) < 1 - ALPHA
         counts[1] += claim.quantity == "score_quantile"
+        if trial % 10 == 9 and enough([(counts[0], DELTA)], trial + 1, trials):
+            trials = trial + 1
+            break
     assert at_most(counts[0], DELTA, trials)
-    assert counts[0] >= 3
+    assert counts[0] >= 1
     assert counts[1] > trials / 2
+
+
+def test_a_width_is_compared_without_the_row_s_own_residual():
+    """Of even noise no width is learned: by trees that had drawn the row it would seem narrower."""
+    rng, gains = np.random.default_rng(9), []
+    for _ in range(8):
+        X, _ = rows(rng, 200)
+        model = IntervalRegressor(LinearRegression()).fit(X, X[:, 1] + rng.normal(size=200))
+        constant, normalized, _ = model.widths_
+        gains.append(normalized.gain / constant.mean)
+    assert np.mean(gains) < 0.005
+
+
+def test_an_interval_holds_the_truth_at_its_very_end():
+    rng = np.random.default_rng(10)
+    for _ in range(300):
+        low, width, scale, y = rng.normal(size=4) * 10.0 ** rng.integers(-3, 6, 4)
+        band = Band(np.array([low]), np.array([low + abs(width)]), np.array([abs(scale)]))
+        score = float(band.scores(np.array([y]))[0])
+        ends = band.interval(score)
+        assert ends[0][0] <= y <= ends[1][0]

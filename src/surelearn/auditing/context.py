@@ -18,7 +18,7 @@ from surelearn.lacking import Lacking
 from surelearn.operating import Rungs
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
-from surelearn.selection.width import Width
+from surelearn.selection.width import NOT_COMPARED, Widths
 from surelearn.subject import Task
 from surelearn.subject.refitting import take
 from surelearn.types import AnyArray
@@ -72,7 +72,7 @@ class Context:
     answers: Units | None = None
     rungs: Rungs | None = None
     counted: CountedAnswers | None = None
-    widths: tuple[Width, ...] = ()
+    widths: Widths = NOT_COMPARED
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

@@ -27,7 +27,7 @@ from surelearn.selection.criteria import NestedFamily, as_criterion
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
-from surelearn.selection.width import Width
+from surelearn.selection.width import NOT_COMPARED, Widths
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.types import AnyArray, Array, Label, Model, TableRows
@@ -58,7 +58,7 @@ class FittedChoice:
     columns: list[str]
     left_out: tuple[str, ...] = ()
     not_installed: tuple[tuple[str, str], ...] = ()
-    widths: tuple[Width, ...] = ()
+    widths: Widths = NOT_COMPARED
 
 
 def fit(

@@ -36,7 +36,7 @@ from surelearn.auditing.looks import (
     open_ledger,
     raised_bound,
 )
-from surelearn.auditing.operating import is_met
+from surelearn.auditing.operating import passes
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of
@@ -316,10 +316,10 @@ def vouched(options: Options) -> tuple[str, ...]:
 
 def at_most(max_risk: float | None) -> Callable[[Certificate], bool]:
     """Whether a certificate's headline bounds the risk by this; None: whether it guarantees what it
-    requires.
+    requires, and not as a constant answer does.
     """
     if max_risk is None:
-        return is_met
+        return passes
 
     def enough(certificate: Certificate) -> bool:
         claim = headline_of(certificate)

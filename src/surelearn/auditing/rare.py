@@ -5,17 +5,29 @@ to ask next.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted
+from surelearn.lacking import Lacking
 from surelearn.plain import show
+from surelearn.subject import subject_of
 from surelearn.types import Label
 
 RARE = 0.4  # of an equal share: a fifth of the rows where there are two classes
+NAMED = 2 / 3  # of an equal share, for one whose name says that it matters: a third of the rows
 FAR = 2.0  # times the bound on all errors
 EXAMPLE_COST = 10
+EXAMPLE_REQUIREMENT = "sensitivity >= 0.95"
+# names that people give the class of two that matters
+NAMES = {
+    "1", "1.0", "abnormal", "anomaly", "attack", "bad", "cancer", "case", "churn", "churned", "dead",
+    "death", "default", "defect", "defective", "died", "disease", "diseased", "event", "fail", "failed",
+    "failure", "faulty", "fraud", "fraudulent", "ill", "intrusion", "malignant", "outage", "pos", "positive",
+    "sick", "spam", "t", "toxic", "true", "y", "yes",
+}  # fmt: skip
 
 
 def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None:
@@ -23,7 +35,8 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     is missed no more.
 
     A class is rare if it has less than 0.4 of an equal share of the rows fitted on (of the certify
-    rows, if those are not known). Only without ``--positive``, which names the class that matters,
+    rows, if those are not known); one of two classes whose name says that it is the one that matters, if
+    it has less than two thirds. Only without ``--positive``, which names the class that matters,
     are there claims about every class, and only they are used: they hold together with the
     headline, whatever class is picked.
     """
@@ -32,13 +45,13 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     seen, n = _seen(context)
     # a word that is answered and is no label has no rows that could be missed
     labels = context.labels if context.answers is None else context.classes
-    most = RARE * n / max(len(labels), 1)
+    equal, named = n / max(len(labels), 1), by_name(labels)
     bounds = {
         c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
     }
     found: list[tuple[float, str, str]] = []
     for label in labels:
-        if seen.get(label, 0) >= most:
+        if seen.get(label, 0) >= (NAMED if label == named else RARE) * equal:
             continue
         claim = bounds.get(str(label))
         if claim is None or claim.vacuous:
@@ -65,6 +78,31 @@ def _seen(context: Context) -> tuple[dict[Label, int], int]:
     return dict(zip(labels.tolist(), counts.tolist(), strict=True)), len(y)
 
 
+def by_name(labels: Sequence[Label]) -> Label | None:
+    """The one of two classes whose name says that it matters; None where neither does, or both do.
+
+    Examples
+    --------
+    >>> by_name(["healthy", "Cancer"]), by_name([0, 1]), by_name(["cat", "dog"])
+    ('Cancer', 1, None)
+    """
+    told = [label for label in labels if str(label).strip().casefold() in NAMES]
+    return told[0] if len(labels) == 2 and len(told) == 1 else None
+
+
+def can_require(context: Context) -> bool:
+    """Whether an operating point may be required of the same rows: of two classes, by scores, of rows
+    that count one by one.
+    """
+    if len(context.labels) != 2 or context.counted is not None or context.dependent is not None:
+        return False
+    if context.split is None and context.answers is None:
+        return False  # of a model in Python: its user fixes the thresholds
+    if getattr(context.model, "answer", None) is not None:
+        return False  # recorded answers stand beside the scores
+    return not isinstance(subject_of(context.model).probabilities, Lacking)
+
+
 def next_step(context: Context, label: str) -> str:
     """The command, or the arguments, that make the page about the class that is missed."""
     if context.trained and label not in map(str, context.classes):
@@ -74,6 +112,16 @@ def next_step(context: Context, label: str) -> str:
     if not context.runner.command:
         cost = f", cost={EXAMPLE_COST}" if dear else ""
         given = next((c for c in context.labels if str(c) == label), label)
-        return f"{why}: `positive={given!r}{cost}`"
+        return f"{why}: `positive={given!r}{cost}`{_or_require(context, f'positive={given!r}, ')}"
     cost = f" --cost {EXAMPLE_COST}" if dear else ""
-    return f"{why}: `{context.runner.command} --positive {shlex.quote(label)}{cost}`"
+    asked = f"{context.runner.command} --positive {shlex.quote(label)}"
+    return f"{why}: `{asked}{cost}`{_or_require(context, asked)}"
+
+
+def _or_require(context: Context, asked: str) -> str:
+    """The other way: to say how much of the class must be found."""
+    if not can_require(context):
+        return ""
+    option = f' --require "{EXAMPLE_REQUIREMENT}"'
+    option = option if context.runner.command else f"require={EXAMPLE_REQUIREMENT!r}"
+    return f", or how much of it must be found: `{asked}{option}`"

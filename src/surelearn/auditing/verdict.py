@@ -263,8 +263,9 @@ def _regression(context: Context) -> Verdict:
         f" confidence{_beside_the_median(context, share)}); "
     )
     if own is not None:
+        rows = f"random rows of new {plural(context.group_name)}" if grouped else "new rows"
         sentence = (
-            f"At least **{share} of the truths of {whose} lie in the row's own interval**"
+            f"At least **{share} of {rows} have the truth inside their own interval**"
             f" ({confidence(context)} confidence){coverage.widths_in_words(context)}"
             f"{_beside_the_median(context, share)}; "
         )
@@ -274,9 +275,10 @@ def _regression(context: Context) -> Verdict:
         sentence += f"the {kind} is at most **{show(number(mean), 'number', '<=')}**."
     else:
         measured = show(facts["mean_loss"], "number")
-        sentence += (
-            f"the {kind}, {measured}, is only measured, because the target has no stated range."
-        )
+        why = "the target has no stated range"
+        if context.options.target_range is not None:
+            why = "no bound on the error is stated"
+        sentence += f"the {kind}, {measured}, is only measured, because {why}."
     if (
         context.selection is not None
         and context.selection.chosen == 0

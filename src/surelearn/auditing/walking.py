@@ -62,9 +62,12 @@ def rungs_of(table: Table, split: Split, fitted: FittedChoice, options: Options)
         return Rungs((float(fitted.threshold),), None, 1.0, train.size)
     scores = fitted.selection.scores
     if scores is None:
-        raise ValueError(
-            "--require needs probabilities of rows not fitted on, which this way of comparing"
-            " candidates does not give"
+        raise OptionError(
+            lambda r: (
+                f"{r} needs probabilities of rows not fitted on, which this way of comparing candidates"
+                " does not give"
+            ),
+            "require",
         )
     told = ~np.isnan(scores).any(axis=1)
     y, p = table.y[train][told], np.asarray(scores)[told]

@@ -13,6 +13,7 @@ from surelearn.auditing.options import OptionError, Options
 from surelearn.data import Table
 from surelearn.jobs import seed_for
 from surelearn.selection.split import Split
+from surelearn.selection.width import Widths
 from surelearn.subject.bands import outside
 from surelearn.subject.refitting import take
 
@@ -61,21 +62,22 @@ def with_widths(fitted: FittedChoice, table: Table, split: Split, options: Optio
     learned = table.time is None and said is not None and options.width != "constant"
     if not learned and options.target_range is None:
         return fitted
-    from surelearn.selection.preparation import preparation
-    from surelearn.selection.widths import IntervalRegressor
+    from surelearn.selection.widths import around
 
     kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "text"}
-    model = IntervalRegressor(
+    model = around(
         fitted.unfitted,
-        form=options.width if learned else "constant",  # type: ignore[arg-type]
+        fitted.model,
+        take(table.X[fitted.columns], train),
+        y,
+        said if learned else None,
+        kinds=kinds,
+        form=options.width if learned else "constant",
         alpha=options.alpha,
         target_range=options.target_range,
-        preparation=preparation(kinds, "native"),
         random_state=seed_for("widths", options.seed),
     )
-    X = take(table.X[fitted.columns], train)
-    model.fit_around(fitted.model, X, y, said if learned else None)
-    told = tuple(model.widths_)
+    widths = Widths(tuple(model.widths_), model.form_)
     if model.form_ == "constant" and options.target_range is None:
-        return replace(fitted, widths=told)
-    return replace(fitted, model=model, widths=told)
+        return replace(fitted, widths=widths)
+    return replace(fitted, model=model, widths=widths)

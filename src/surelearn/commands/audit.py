@@ -554,7 +554,7 @@ def _unlabeled(result: Audit) -> str:
 
 def check_required(result: Audit, tell: Callable[[str], None]) -> int:
     """Whether the page guarantees what is required of its operating point."""
-    from surelearn.auditing.operating import is_met
+    from surelearn.auditing.operating import is_met, passes
 
     required = result.numbers["options"]["require"]
     failed = f"{required} is not guaranteed"
@@ -562,6 +562,9 @@ def check_required(result: Audit, tell: Callable[[str], None]) -> int:
         failed = _unlabeled(result)
     if failed:
         click.echo(f"check: {failed}", err=True)
+        return 1
+    if not passes(result.certificate):
+        click.echo(f"check: {required} is kept only as a constant answer keeps it, too", err=True)
         return 1
     tell(
         f"check: {required}, for one model that was fixed before any page about these rows was read"

@@ -86,11 +86,9 @@ class LiveAnswers:
         """(n, classes) the prediction sets; None where there are none."""
         if not self.with_sets:
             return None
-        model = self.units.model
-        if self.units.task == "classification" and hasattr(model, "probable"):
-            # as the certified scores were taken, whatever the range of these
-            probable = self.certificate.facts.options.get("score_is_probability", True)
-            model = model.taken_as(probable=probable)  # type: ignore[attr-defined]
+        # as the certified scores were taken, whatever the range of these
+        probable = self.certificate.facts.options.get("score_is_probability", True)
+        model = self.units.model.taken_as(probable=probable)
         return self.certificate.sets.members(model, self.units.X)
 
     def one_by_one(self) -> Iterator[tuple[Any, Any, Any, Any]]:

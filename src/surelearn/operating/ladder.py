@@ -11,12 +11,15 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import binom
 
+from surelearn.bounds import clopper_pearson_lower
 from surelearn.bounds.thresholds import sure_rows
 from surelearn.operating.requirement import Requirement
 from surelearn.types import Array, Bools, Ints
 
-STEPS = 100  # of a walk in which more thresholds cost nothing: they fail one after the other
-FEW_STEPS = 24  # of one whose rows change from step to step, where each step may fail by chance
+STEPS = 250  # thresholds where the walk is expected to end
+FEW_STEPS = 24  # where it is not expected to end: the rest of the curve
+_FAR, _NEAR = 1.1, 1.02  # by which a step calls more rows than the one before
+_UNSURE = 0.001  # the probability of failing, and of passing, from which on steps are small
 _BEYOND = 3.0  # standard errors past the level, up to which thresholds are tried
 
 
@@ -52,7 +55,11 @@ def ladder(
     A sensitivity is surest at the lowest threshold, a specificity at the highest. Precision, and
     errors among the answered, start at one of the thresholds that are expected to leave at least
     ln δ/ln(level) certified rows (fewer could not show it even without an error), at the one where
-    the first test is likeliest to pass. A mean cost has one threshold, the cheapest.
+    the first test is likeliest to pass; where none leaves so many, at the one whose bound is expected
+    to come nearest. A mean cost has one threshold, the cheapest: more could not make it smaller.
+
+    Any number of thresholds may be tried without a loss of δ, so they are dense: the walk then ends near
+    the level even where one class has few rows.
 
     Parameters
     ----------
@@ -68,12 +75,12 @@ def ladder(
     >>> scores, good = np.linspace(0.05, 0.95, 10), np.arange(10) >= 4
     >>> rungs = ladder(Requirement.parse("sensitivity >= 0.8"), scores, good, 500, 0.05)
     >>> rungs.thresholds[:4]
-    (0.0, 0.375, 0.5, 0.625)
+    (0.0, 0.125, 0.25, 0.3125)
     """
     probable = bool(scores.size) and scores.min() >= 0 and scores.max() <= 1
     cuts = _cuts(scores, probable=probable)  # ascending
     if requirement.quantity in ("sensitivity", "specificity"):
-        return _of_one_class(requirement, cuts, scores, good)
+        return _of_one_class(requirement, cuts, scores, good, certified)
     if requirement.quantity == "mean_cost":
         return _cheapest(cuts, scores, good, cost or 1.0)
     return _of_the_called(requirement, cuts, scores, good, certified, delta)
@@ -111,23 +118,32 @@ def _between(low: float, high: float) -> float:
     return (low + high) / 2
 
 
-def _of_one_class(requirement: Requirement, cuts: Array, scores: Array, good: Bools) -> Rungs:
-    """Sensitivity upwards from the lowest threshold, specificity downwards from the highest."""
+def _of_one_class(
+    requirement: Requirement, cuts: Array, scores: Array, good: Bools, certified: int
+) -> Rungs:
+    """Sensitivity upwards from the lowest threshold, specificity downwards from the highest.
+
+    Each test counts fewer rows of the class than the one before, so that more thresholds let the walk
+    end nearer to the level, and never earlier. They lie at scores of rows of *both* classes: with few
+    rows of its own class the steps between their scores would be large. Most of them lie where the
+    walk is expected to end: three standard errors of either rate around the level.
+    """
     rising = requirement.quantity == "sensitivity"
     own = np.sort(scores[good if rising else ~good])
     below = np.searchsorted(own, cuts, side="left") / max(own.size, 1)  # of the class, not called
-    kept = 1 - below if rising else below
-    spread = math.sqrt(requirement.level * (1 - requirement.level) / max(own.size, 1))
-    least = requirement.level - _BEYOND * spread
     order = np.arange(cuts.size) if rising else np.arange(cuts.size)[::-1]
-    # one threshold for each rate: the one that goes farthest
-    farthest = np.append(np.flatnonzero(np.diff(kept[order])), order.size - 1)
-    steps = np.unique(np.concatenate(([0], farthest)))
-    near = steps[(kept[order[steps]] >= least) | (steps == 0)]
-    beyond = steps[near.size :]  # which will hardly pass, and show the rest of the curve
-    chosen = np.concatenate([_thinned(near, STEPS), _thinned(beyond, FEW_STEPS)])
-    thresholds = tuple(cuts[order[chosen]].tolist())
-    return Rungs(thresholds, float(kept[order[0]]), own.size / max(scores.size, 1), scores.size)
+    kept = (1 - below if rising else below)[order]
+    deviation = math.sqrt(requirement.level * (1 - requirement.level))
+    here = deviation / math.sqrt(max(own.size, 1))
+    there = deviation / math.sqrt(max(own.size * certified / max(scores.size, 1), 1))
+    sure = int(np.sum(kept > requirement.level + _BEYOND * here + (_BEYOND + 2) * there))
+    far = int(np.sum(kept >= requirement.level - _BEYOND * here))
+    # the first, the sure ones, those that may be the last, and those that show the rest of the curve
+    parts = [(0, 1), (1, sure), (max(sure, 1), far), (max(far, 1), cuts.size)]
+    most = (1, FEW_STEPS, STEPS, FEW_STEPS)
+    chosen = [_thinned(np.arange(*part), k) for part, k in zip(parts, most, strict=True)]
+    thresholds = tuple(cuts[order[np.concatenate(chosen)]].tolist())
+    return Rungs(thresholds, float(kept[0]), own.size / max(scores.size, 1), scores.size)
 
 
 def _thinned(steps: Ints, most: int) -> Ints:
@@ -140,7 +156,10 @@ def _thinned(steps: Ints, most: int) -> Ints:
 def _of_the_called(
     requirement: Requirement, cuts: Array, scores: Array, good: Bools, certified: int, delta: float
 ) -> Rungs:
-    """From the strictest thresholds down, each calling about a tenth more rows than the one before."""
+    """From the strictest thresholds down, each calling about a tenth more rows than the one before and,
+    where the walk is expected to end, a fiftieth: with a tenth there up to a tenth of the rows that could
+    be called were not, and a smaller step hardly ever fails where the larger one would have passed.
+    """
     order = np.argsort(scores, kind="stable")
     right = np.append(np.cumsum(good[order][::-1])[::-1], 0)  # from the i-th smallest score on
     first = np.searchsorted(scores[order], cuts, side="left")
@@ -148,18 +167,19 @@ def _of_the_called(
     share = called / max(scores.size, 1)
     least = requirement.level if requirement.relation == ">=" else 1 - requirement.level
     enough = share * certified >= sure_rows(least, delta)
-    if not enough.any():
-        enough = called == called.max()
     rate = (hits + 0.5) / (called + 1)  # of rows that are right, held back a little
-    start = _surest(enough, _power(share, rate, least, certified, delta))
+    power = _power(share, rate, least, certified, delta)
+    if enough.any():
+        start = _surest(enough, power)
+    else:  # nothing can pass: where the bound is expected to come nearest
+        n = np.maximum(np.floor(share * certified), 1)
+        start = _surest(called > 0, clopper_pearson_lower(np.floor(rate * n), n, delta))
     chosen = [start]
     for i in range(start - 1, -1, -1):
-        if called[i] >= 1.1 * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
+        more = _NEAR if _UNSURE < power[i] < 1 - _UNSURE else _FAR
+        if called[i] >= more * called[chosen[-1]] or (i == 0 and called[i] > called[chosen[-1]]):
             chosen.append(i)
-    if len(chosen) > FEW_STEPS:
-        chosen = [
-            chosen[i] for i in np.unique(np.linspace(0, len(chosen) - 1, FEW_STEPS).astype(int))
-        ]
+    chosen = [chosen[i] for i in _thinned(np.arange(len(chosen)), STEPS)]
     measured = hits[start] / called[start] if called[start] else None
     if measured is not None and requirement.relation == "<=":
         measured = 1 - measured
@@ -173,6 +193,8 @@ def _of_the_called(
 
 def _surest(enough: Bools, power: Array) -> int:
     """The position of the largest power among those that are enough; of equal ones the strictest."""
+    if not enough.any():
+        return 0
     power = np.where(enough, np.round(power, 6), -1.0)
     return int(power.size - 1 - np.argmax(power[::-1]))
 

@@ -149,7 +149,7 @@ def nonconformity(score: str, probabilities: Array) -> Array:
     if score in ("probability", "ratio"):
         p = np.maximum(p, _LEAST)
         most = p.max(axis=1, keepdims=True) if score == "ratio" else 1.0
-        return np.asarray(np.round(np.log(most / p), _DIGITS), dtype=float)
+        return _rounded(np.log(most / p))
     order = np.argsort(-p, axis=1, kind="stable")
     falling = np.take_along_axis(p, order, axis=1)
     before = np.cumsum(falling, axis=1) - falling
@@ -163,7 +163,11 @@ def nonconformity(score: str, probabilities: Array) -> Array:
         sums = sums + _PENALTY * first
     found = np.empty_like(p)
     np.put_along_axis(found, order, sums, axis=1)
-    return np.asarray(np.round(found, _DIGITS), dtype=float)
+    return _rounded(found)
+
+
+def _rounded(scores: Array) -> Array:
+    return cast("Array", np.round(scores, _DIGITS))
 
 
 def within(scores: Array, thresholds: Sequence[float | None]) -> Bools:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from surelearn.base import Learner
 from surelearn.earlier import Names, renamed
 from surelearn.lacking import Lacking
+from surelearn.neural.train import DrawnBatches, Training, train
 from surelearn.optim.accountant import (
     NOT_POISSON,
     PoissonSampler,
@@ -122,10 +123,15 @@ def fit_private(
     randomness = generator_from(random_state)
     sampler = PoissonSampler(len(X), rate, randomness)
     noise = torch.Generator(X.device).manual_seed(int(randomness.integers(2**63)))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(randomness.integers(2**63)))  # dropout
-        engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(recipe.steps) if batches is None else batches,
-                          rate * len(X), noise, optimizer)  # fmt: skip
+    seed = int(randomness.integers(2**63))  # of dropout
+    drawn = (
+        DrawnBatches(recipe.steps, sampler.batches(recipe.steps))
+        if batches is None
+        else DrawnBatches(len(given := list(batches)), given)
+    )
+    engine = _descend(
+        module, X, y, _loss(loss), recipe, drawn, rate * len(X), noise, optimizer, seed
+    )
     if batches is not None:
         spent = Lacking("epsilon", NOT_POISSON)
     elif recipe.noise_multiplier == 0:
@@ -166,39 +172,45 @@ def _descend(
     y: Tensor,
     loss: PerExample,
     recipe: Recipe,
-    batches: Iterable[npt.ArrayLike],
+    batches: DrawnBatches,
     expected: float,
     noise: Generator,
     optimizer: MakesOptimizer | None,
+    seed: int,
 ) -> str:
-    """The loop; returns which engine formed the gradients."""
+    """Along clipped and noisy gradients, on the one loop; returns which engine formed them."""
     import torch
 
     from surelearn.optim.dp_gradients import choose
 
     engine, how = choose(module, loss, X[:_TRIED], y[:_TRIED])
     parameters = list(engine.parameters.values())
-    update = None if optimizer is None else optimizer(parameters)
     scale = recipe.noise_multiplier * recipe.clip
+    # plain SGD divides its rate by the expected size, others are given the mean
+    size = 1.0 if optimizer is None else expected
+
+    def step(rows: npt.ArrayLike) -> None:
+        index = torch.as_tensor(rows, dtype=torch.long, device=X.device)
+        sums = engine.clipped_sum(X[index], y[index], recipe.clip) if len(index) else {}
+        with torch.no_grad():
+            for p in parameters:
+                total = torch.randn(p.shape, generator=noise, dtype=p.dtype, device=p.device)
+                total.mul_(scale)
+                if p in sums:
+                    total += sums[p]
+                p.grad = total if size == 1.0 else total / size
+
+    def project() -> None:
+        if recipe.radius is not None:
+            _project(parameters, recipe.radius)
+
+    rate = recipe.step / expected
+    plan = Training(
+        epochs=1, learning_rate=rate, optimizer="sgd" if optimizer is None else optimizer
+    )
     try:
-        for rows in batches:
-            index = torch.as_tensor(rows, dtype=torch.long, device=X.device)
-            sums = engine.clipped_sum(X[index], y[index], recipe.clip) if len(index) else {}
-            with torch.no_grad():
-                for p in parameters:
-                    total = torch.randn(
-                        p.shape, generator=noise, dtype=p.dtype, device=p.device
-                    ).mul_(scale)
-                    if p in sums:
-                        total += sums[p]
-                    if update is None:
-                        p.sub_(total, alpha=recipe.step / expected)
-                    else:
-                        p.grad = total / expected
-                if update is not None:
-                    update.step()
-                if recipe.radius is not None:
-                    _project(parameters, recipe.radius)
+        if len(batches):
+            train(step, dict(engine.parameters), batches, plan, after=project, seed=seed)
     finally:
         engine.close()
     return how

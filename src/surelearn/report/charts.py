@@ -280,23 +280,23 @@ def _curve(chart: Chart, unit: str) -> Markup:
     rows.sort(key=lambda row: row[0])
     band = [row for row in rows if _drawable(*row[2:])]
     parts = _plane(x_axis, y_axis, label)
+    legend = _legend(chart.data, x_axis, y_axis) if chart.data.get("legend") else []
+    lower = _staircase(chart.data, band) or [(x, low) for x, _, low, _ in band]
     if len(band) > 1:
-        around = [(x, high) for x, _, _, high in band] + [
-            (x, low) for x, _, low, _ in reversed(band)
-        ]
+        around = [*((x, high) for x, _, _, high in band), *reversed(lower)]
         parts.append(element("polygon", class_="band", points=_points(around, x_axis, y_axis)))
     if len(band) > 1 and chart.data.get("proved"):
-        lower = [(x, low) for x, _, low, _ in band]
         parts.append(element("polyline", class_="ln low", points=_points(lower, x_axis, y_axis)))
     if level is not None:
-        parts += _level(level, str(chart.data.get("level_label", "")), x_axis, y_axis)
+        named = "" if legend else str(chart.data.get("level_label", ""))
+        parts += _level(level, named, x_axis, y_axis)
     if len(rows) > 1:
         parts.append(
             element(
                 "polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)
             )
         )
-    parts += _point(chart.data, x_axis, y_axis)
+    parts += [*_point(chart.data, x_axis, y_axis, named=not legend), *legend]
     dot = {"class_": "mea", "r": 3.5} if len(rows) <= MOST_DOTS else {"class_": "hit", "r": 7}
     for x, y, low, high in rows[:: math.ceil(len(rows) / 60) or 1]:
         tip = (
@@ -314,13 +314,16 @@ def _curve(chart: Chart, unit: str) -> Markup:
     return picture(chart.title, WIDTH, 196 if label else 178, *parts)
 
 
-def _point(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis) -> list[Markup]:
+def _point(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis, *, named: bool) -> list[Markup]:
     """One point that matters, larger than the others and named."""
     given = data.get("point")
     at = [number(value) for value in given] if isinstance(given, tuple) else []
     if len(at) != 2 or not _drawable(*at):
         return []
     x, y = x_axis.at(_or(at[0], 0.0)), y_axis.at(_or(at[1], 0.0))
+    dot = element("circle", class_="mea", cx=x, cy=y, r=5.5)
+    if not named:
+        return [dot]
     left = x > (x_axis.start + x_axis.end) / 2
     text = element(
         "text",
@@ -330,7 +333,7 @@ def _point(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis) -> list[Markup]:
         y=y + 14,
         text_anchor="end" if left else "start",
     )
-    return [element("circle", class_="mea", cx=x, cy=y, r=5.5), text]
+    return [dot, text]
 
 
 def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]:
@@ -340,6 +343,34 @@ def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]
         "text", fit(label, 150), class_="tick", x=x_axis.start + 4.0, y=y - 5 if y > 24 else y + 14
     )
     return [element("line", class_="diagonal", x1=x_axis.start, x2=x_axis.end, y1=y, y2=y), text]
+
+
+def _legend(data: Mapping[str, Any], x_axis: Axis, y_axis: Axis) -> list[Markup]:
+    """What the larger dot and the dashed line are, in the corner that the curve leaves free."""
+    said = [("dot", data.get("point_label")), ("dashed", data.get("level_label"))]
+    lines = [f"{mark}: {label}" for mark, label in said if label]
+    upper = data.get("legend") == "upper left"
+    x, y = (x_axis.start + 8.0, y_axis.end) if upper else (x_axis.end - 4.0, y_axis.start - 34.0)
+    anchor = "start" if upper else "end"
+    return [
+        element("text", fit(line, 220), class_="tick", x=x, y=y + 14 * (i + 1), text_anchor=anchor)
+        for i, line in enumerate(lines)
+    ]
+
+
+def _staircase(data: Mapping[str, Any], band: Sequence[Any]) -> list[tuple[float, float]]:
+    """The corners of what is proved, over the range of the band: from each ``low_x`` on its ``low``
+    holds, and nothing more before the next one.
+    """
+    steps = [step for step in _together(data, "low_x", "low", name=False) if _drawable(*step)]
+    if not steps or len(band) < 2:
+        return []
+    start, end = band[0][0], band[-1][0]
+    height = max((low for x, low in steps if x <= start), default=0.0)
+    corners = [(start, height)]
+    for x, low in sorted(step for step in steps if start < step[0] <= end):
+        corners += [(x, height), (x, height := max(height, low))]
+    return [*corners, (end, height)]
 
 
 def _reliability(chart: Chart, unit: str) -> Markup:

@@ -35,7 +35,8 @@ class Chart:
     - "candidates": ``names``, ``values``, ``errors`` (one standard error), ``chosen`` (position)
     - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``, ``x_unit``; both axes logarithmic where ``log`` is true;
       a dashed line at ``level`` with its ``level_label``; ``low`` drawn as a guarantee
-      where ``proved`` is true; a larger dot at ``point`` (x, y) with its ``point_label``
+      where ``proved`` is true (a staircase over ``low_x``, where given); a larger dot at ``point`` (x, y) with its
+      ``point_label``; both labels in a corner, where ``legend`` is "upper left" or "lower right"
     - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
     - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
     - "columns": of each column ``names``, ``kinds``, ``missing`` (share), ``distinct``, ``notes`` (what was done),

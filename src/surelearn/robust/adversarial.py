@@ -270,6 +270,8 @@ def train_adversarially(
     """
     import torch
 
+    from surelearn.neural.train import Training, train
+
     X, y = np.array(X, dtype=np.float64, ndmin=2), np.asarray(y)
     if y.shape != (len(X),) or y.dtype.kind not in "iub":
         raise ValueError(
@@ -280,23 +282,39 @@ def train_adversarially(
     module = copy.deepcopy(module)
     parameter = next(module.parameters())
     random = check_random_state(random_state)
-    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
     labels = torch.from_numpy(y.astype(np.int64)).to(parameter.device)
     attack: dict[str, Any] = {"radius": radius, "norm": norm, "where": where, "steps": steps}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(random.randint(2**31)))
-        for _ in range(epochs):
-            order = random.permutation(len(X))
-            for start in range(0, len(X), batch_size):
-                rows = order[start : start + batch_size]
-                batch = X[rows]
-                if radius > 0:
-                    batch = worst_rows(module.eval(), batch, y[rows], random_state=random, **attack)
-                module.train()
-                given = torch.from_numpy(batch).to(parameter.device, parameter.dtype)
-                # the mean of `surelearn.losses.log_losses`
-                loss = torch.nn.functional.cross_entropy(module(given), labels[rows])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-    return module.eval()
+
+    def step(rows: npt.NDArray[np.intp]) -> Any:
+        batch = X[rows]
+        if radius > 0:
+            batch = worst_rows(module.eval(), batch, y[rows], random_state=random, **attack)
+        module.train()
+        given = torch.from_numpy(batch).to(parameter.device, parameter.dtype)
+        # the mean of `surelearn.losses.log_losses`
+        return torch.nn.functional.cross_entropy(module(given), labels[rows])
+
+    plan = Training(
+        epochs=epochs,
+        learning_rate=learning_rate,
+        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=learning_rate),
+    )
+    seed = int(random.randint(2**31))
+    train(step, module, _Orders(len(X), batch_size, random), plan, seed=seed)
+    return module
+
+
+class _Orders:
+    """Batches of rows in orders from a generator that attacks draw from, too."""
+
+    def __init__(self, n: int, batch_size: int, random: np.random.RandomState) -> None:
+        self._n, self._batch_size, self._random = n, batch_size, random
+
+    def __len__(self) -> int:
+        return -(-self._n // self._batch_size)
+
+    def epoch(self, number: int) -> Iterator[npt.NDArray[np.intp]]:  # noqa: ARG002
+        """Every row once."""
+        order = self._random.permutation(self._n)
+        for start in range(0, self._n, self._batch_size):
+            yield order[start : start + self._batch_size]

@@ -28,6 +28,7 @@ FEW = 1000
 # beyond so many, so many centers
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
+NETWORK = "network"
 WEIGHTED = "weighted kernel SVM"
 BOOSTERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost": "catboost"}
 # names of earlier versions, still understood
@@ -217,6 +218,8 @@ def named_candidates(
     every = catalogue(task, kinds, n, random_state, classes, alone=alone)
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
+    if NETWORK in names and NETWORK not in every:
+        raise ValueError("a network needs PyTorch: pip install 'surelearn[torch]'")
     for name in names:
         if name in BOOSTERS and name not in every:
             raise ValueError(f"{name} is not installed: pip install {BOOSTERS[name]}")
@@ -336,6 +339,7 @@ class _Makers:
         if n <= DIRECT_KERNEL_ROWS:
             yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
+        yield NETWORK, self._network()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
         yield "random forest", list(self._forests("random forest"))
@@ -412,6 +416,7 @@ class _Makers:
         if n <= DIRECT_KERNEL_ROWS:
             yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
+        yield NETWORK, self._network()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
         yield "random forest", list(self._forests("random forest"))
@@ -518,6 +523,20 @@ class _Makers:
             model = EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
             model = model if self.alone else _with_probabilities(model)
         return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
+
+    def _network(self) -> list[Setting]:
+        """Members that share their matrices, on the CPU so that every machine gives the same page;
+        none without PyTorch. Categories are columns of their own, so that it has a gradient.
+        """
+        if not _is_installed("torch"):
+            return []
+        from surelearn.neural import NetworkClassifier, NetworkRegressor
+
+        kind = NetworkRegressor if self.task == "regression" else NetworkClassifier
+        model = kind(device="cpu", random_state=self.seed(NETWORK))
+        # loading PyTorch, and about 1,800 steps
+        work = 12.0 + 1.5e-3 * min(self.size.rows, 30_000) * max(1.0, self.size.columns / 10) ** 0.5
+        return self.one(NETWORK, model, work=work, rank=6)
 
     def _boosted(self) -> Iterator[Setting]:
         """Boosted trees with missing values and categories as such; each setting is read after

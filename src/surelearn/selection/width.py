@@ -8,6 +8,15 @@ Form = Literal["constant", "normalized", "quantiles"]
 FORMS: tuple[Form, ...] = ("constant", "normalized", "quantiles")  # from simple to complex
 
 
+class Widths(NamedTuple):
+    """Forms that were compared, simplest first, none where there was nothing to compare; and the one
+    in use.
+    """
+
+    compared: tuple[Width, ...] = ()
+    used: Form = "constant"
+
+
 class Width(NamedTuple):
     """One form of intervals on rows that were not fitted on.
 
@@ -22,3 +31,6 @@ class Width(NamedTuple):
     mean: float
     gain: float = 0.0
     error: float = 0.0
+
+
+NOT_COMPARED = Widths()

@@ -7,6 +7,7 @@ fitted on.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -243,6 +244,26 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             return Band(*self.predict_band(X), target_range=self.target_range).interval(score)
         said = np.asarray(self.predict(X), dtype=float)
         return clipped(said - score, said + score, self.target_range)
+
+
+def around(
+    unfitted: Model,
+    fitted: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    predictions: Array | None,
+    *,
+    kinds: Mapping[str, str],
+    **options: Any,
+) -> IntervalRegressor:
+    """A regressor that was fitted to a table's rows, with a width for each row, learned from
+    predictions of these rows by fits without them; ``kinds`` are those of the columns that widths may
+    depend on.
+    """
+    from surelearn.selection.preparation import preparation
+
+    made = IntervalRegressor(unfitted, preparation=preparation(kinds, "native"), **options)
+    return made.fit_around(fitted, X, y, predictions)
 
 
 def _rows(X: RowsLike) -> Any:

@@ -6,7 +6,7 @@ refits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 from surelearn.types import Model
@@ -50,6 +50,9 @@ def _learned(model: Any, rows: int) -> float:
         return sum(_tree(member, rows) for member in members)
     if hasattr(model, "tree_"):
         return _tree(model, rows)
+    told: Callable[[int], float] | None = getattr(model, "work_of_fit", None)
+    if told is not None:
+        return told(rows)
     if (rounds := _rounds(model)) is not None:
         return rounds * (2e-3 + 1e-8 * rows * width)
     if hasattr(model, "support_vectors_"):

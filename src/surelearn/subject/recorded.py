@@ -47,6 +47,10 @@ class RecordedAnswers:
     def _estimator_type(self) -> Literal["classifier", "regressor"]:
         return "classifier" if hasattr(self, "classes_") else "regressor"
 
+    def taken_as(self, *, probable: bool) -> RecordedAnswers:  # noqa: ARG002 - of scores
+        """The same answers, their scores taken for probabilities or not, where they have some."""
+        return self
+
     def predict(self, X: TableRows) -> AnyArray:
         """The column's values."""
         return _column(X, self.column)

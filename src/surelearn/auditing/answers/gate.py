@@ -26,7 +26,7 @@ from surelearn.auditing.gate import (
 )
 from surelearn.auditing.headline import headline_of
 from surelearn.auditing.independence import UNLABELLED
-from surelearn.auditing.operating import is_met
+from surelearn.auditing.operating import passes
 from surelearn.auditing.options import OptionError, Options
 from surelearn.certificate import Certificate
 from surelearn.data.columns import shown
@@ -184,7 +184,7 @@ def _try_units(
     def enough(certificate: Certificate) -> bool:
         claim = headline_of(certificate)
         if max_risk is None and at_least is None:
-            return is_met(certificate)
+            return passes(certificate)
         if claim is None or not isinstance(claim.value, float):
             return False
         if max_risk is not None:

@@ -47,6 +47,14 @@ def check_required(roles: Roles, options: Options) -> None:
             lambda r, a: f"{r} '{text}' lets the scores answer from a threshold on: leave out {a}",
             "require", "answer",
         )  # fmt: skip
+    if requirement.quantity == "specificity" and len(roles.truth) > 1:
+        raise OptionError(
+            lambda r, t: (
+                f"{r} '{text}' does not go with several {t}: raters may tie, and a tie is neither"
+                " class"
+            ),
+            "require", "truth",
+        )  # fmt: skip
     for name in ("group", "weight", "against", "separator", "threshold"):
         if getattr(roles, name) is not None:
             raise OptionError(
@@ -85,12 +93,16 @@ def divide_units(units: Units, requirement: Requirement, options: Options) -> tu
     salt = None if tells_apart(units) else secret_salt()
     split = split_rows(_contents(units), certify=1 - PART, select=0.0, salt=salt)
     X, y = take(units.X, split.fit), units.y[split.fit]
-    if requirement.quantity == "error":
-        scores, predicted = confidences(units.model, X, units.classes)
-        good = np.asarray(predicted == y, dtype=bool)
-    else:
-        scores = scores_for(units.model, X, options.positive, units.classes)
-        good = np.asarray(y == options.positive, dtype=bool)
+    try:
+        if requirement.quantity == "error":
+            scores, predicted = confidences(units.model, X, units.classes)
+            good = np.asarray(predicted == y, dtype=bool)
+        else:
+            scores = scores_for(units.model, X, options.positive, units.classes)
+            good = np.asarray(y == options.positive, dtype=bool)
+    except ValueError as error:
+        said = str(error)
+        raise OptionError(lambda name: said.replace("require", name, 1), "require") from None
     # as the walk's share of the first look: order and values are fixed, whatever δ it then has
     rungs = ladder(requirement, scores, good, split.certify.size, options.delta / 2, options.cost)
     return _only(units, split.certify), rungs

@@ -4,7 +4,6 @@ large predictions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.prediction import interval_claim, intervals
 from surelearn.report import PageTable, Section
-from surelearn.selection.width import FORMS, Width
+from surelearn.selection.width import FORMS
 from surelearn.subject import predict_with
 from surelearn.subject.bands import Band, band_of, outside
 from surelearn.types import Array
@@ -129,11 +128,11 @@ def section(context: Context) -> Section | None:
         " predictions."
     )
     note += "" if own else " The certified width is constant."
-    notes = [note, *_beyond(context), *_of_forms(context.widths, own=own)]
+    notes = [note, *_beyond(context), *_of_forms(context, float(claim.value) if own else None)]
     return ENTRY.says(
         findings=(finding,),
         notes=notes,
-        tables=(PageTable(header=header, rows=rows), *_table_of_forms(context.widths)),
+        tables=(PageTable(header=header, rows=rows), *_table_of_forms(context)),
     )
 
 
@@ -163,35 +162,46 @@ def _beyond(context: Context) -> list[str]:
     stated = facts.options.get("target_range")
     if stated is None:
         return []
-    said = f"Intervals are clipped to the stated range, {stated[0]:g} to {stated[1]:g}"
+    said = f"Intervals are clipped to the stated range, {stated[0]:,.10g} to {stated[1]:,.10g}"
     lost = facts["outside.count"]
     if not lost:
         return [f"{said}; a target outside it would count as not covered."]
     return [f"{said}; {lost:,} of {facts['rows']:,} rows lie outside it and count as not covered."]
 
 
-def _of_forms(widths: Sequence[Width], *, own: bool) -> list[str]:
-    """Which form of intervals was chosen, and why."""
-    if not widths:
+def _of_forms(context: Context, score: float | None) -> list[str]:
+    """Which form of intervals was chosen, and why, and what its score means; None: it is constant."""
+    compared, used = context.widths
+    if not compared:
         return []
-    if len(widths) < len(FORMS):
-        return ["The form of the intervals was stated."]
-    how = (
-        "The form of the intervals was chosen on the rows to fit on, from out-of-fold predictions"
-        " and before any other row was looked at"
-    )
-    if not own:
-        return [f"{how}: none is narrower than a constant one by more than a standard error."]
-    return [f"{how}: a form takes the place of a simpler one if it is narrower by more than that."]
+    how = "The form of the intervals was stated."
+    if len(compared) == len(FORMS):
+        how = (
+            "The form of the intervals was chosen on the rows to fit on, by out-of-fold predictions and"
+            " before any other row was looked at: the narrowest one that holds as many of them; a"
+            " simpler one where it is within a paired standard error."
+        )
+    if score is None:
+        return [how]
+    by = show(score, "number", "<=")
+    means = {
+        "normalized": f"Certified intervals are {by} times as wide as the rows to fit on suggest.",
+        "quantiles": (
+            f"Certified intervals are those that the rows to fit on suggest, each end moved outward by"
+            f" {by} half-widths."
+        ),
+    }
+    return [how, *([means[used]] if used in means else [])]
 
 
-def _table_of_forms(widths: Sequence[Width]) -> tuple[PageTable, ...]:
+def _table_of_forms(context: Context) -> tuple[PageTable, ...]:
     """Forms with their mean half-widths on the rows to fit on."""
+    widths, used = context.widths
     if not widths:
         return ()
     rows = tuple(
         (
-            one.form,
+            f"{one.form}, used" if one.form == used else one.form,
             show(one.mean / 2, "number"),
             "" if one.form == "constant" else f"{one.gain / widths[0].mean:.1%}",
             "" if one.form == "constant" else f"{one.error / widths[0].mean:.1%}",

@@ -15,7 +15,13 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted, worst
 from surelearn.auditing.independence import UNLABELLED
-from surelearn.auditing.rare import EXAMPLE_COST, missed_class
+from surelearn.auditing.rare import (
+    EXAMPLE_COST,
+    EXAMPLE_REQUIREMENT,
+    by_name,
+    can_require,
+    missed_class,
+)
 from surelearn.auditing.sections.learning_curve import last_doubling, loss_name
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
@@ -156,16 +162,24 @@ def _class_that_matters(page: _Page) -> Iterator[NextStep]:
         cost = {"cost": EXAMPLE_COST} if two else {}
         given = next((c for c in context.labels if str(c) == label), label)
         what = "Name the class that matters" + (", and what a miss costs" if two else "")
-        yield NextStep(what, _sentence(missed), page.asks(positive=given, **cost))
+        how = page.asks(positive=given, **cost)
+        if can_require(context):
+            how += f", or {page.asks(positive=given, require=EXAMPLE_REQUIREMENT)}"
+        yield NextStep(what, _sentence(missed), how)
     elif two:
         _, y = context.rows("train" if context.trained else "certify")
         counts = [
             (int(np.sum(np.asarray(y) == label)), i) for i, label in enumerate(context.labels)
         ]
-        label = context.labels[min(counts)[1]]
+        label = by_name(context.labels)
+        label = context.labels[min(counts)[1]] if label is None else label
         why = "The page then guarantees how much of it is caught, and how often an alarm is right"
         why += "; with a cost it chooses the threshold." if context.answers is None else "."
-        yield NextStep("Name the class that matters", why, page.asks(positive=label))
+        how = page.asks(positive=label)
+        if can_require(context):
+            why = f"{why.removesuffix('.')}; a requirement chooses it, too, and is guaranteed."
+            how += f", or {page.asks(positive=label, require=EXAMPLE_REQUIREMENT)}"
+        yield NextStep("Name the class that matters", why, how)
 
 
 # ── More rows

@@ -7,23 +7,27 @@ from __future__ import annotations
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.headline import quoted
 from surelearn.auditing.operating import (
+    as_a_constant,
     in_full,
     is_met,
     promise,
+    required_claim,
     requirement_of,
     shortfall,
     threshold_of,
+    trivially,
 )
 from surelearn.auditing.writing import Entry
-from surelearn.bounds.thresholds import slack_everywhere
+from surelearn.bounds.thresholds import passes_lower, slack_everywhere, steps_passed, sure_rows
 from surelearn.operating import Requirement
 from surelearn.plain import percent_sure, show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.report.rows import bound_words, sentence_case
 from surelearn.types import Array
 
-MOST = 7  # thresholds of a table
+ROUND = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)  # rates whose thresholds a table shows
 
 
 def section(context: Context) -> Section | None:
@@ -35,13 +39,18 @@ def section(context: Context) -> Section | None:
     if not certificate.together:
         return ENTRY.says(notes=(f"Required: {requirement}. Nothing is guaranteed.",))
     kept = promise(certificate) if is_met(certificate) else shortfall(context)
+    if as_a_constant(certificate) and is_met(certificate):
+        kept = trivially(context)
+    else:
+        kept += f" ({sure} confidence)."
     kept = kept.replace("**", "")
     steps, passed = len(facts.options["thresholds"]), facts["walk.passed"]
     whose = "confidence of an answer" if requirement.quantity == "error" else "score"
     notes = [
-        f"Required: {requirement}. {kept[0].upper()}{kept[1:]} ({sure} confidence).",
+        f"Required: {requirement}. {sentence_case(kept)}",
         f"Threshold on the {whose}: {threshold_of(certificate)}, the last before the first that fails"
         f" of {steps} that were fixed beforehand ({passed} passed).",
+        *_dearer(context, requirement),
         *_fixed_on(context),
     ]
     rows = tuple(
@@ -111,12 +120,13 @@ def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable
     up, right = _slacks(context)
     sure_found = np.maximum(found - up, 0.0)
     sure_alarms = np.minimum(alarms + right, 1.0)
-    low = _reached(alarms, sure_alarms, sure_found)
     step = int(np.flatnonzero(order == facts["walk.step"])[0])
     data = {
         "x": np.round(alarms, 4).tolist(),
         "y": np.round(found, 4).tolist(),
-        "low": (np.floor(np.asarray(low) * 1e4) / 1e4).tolist(),
+        "low": (np.floor(sure_found * 1e4) / 1e4).tolist(),
+        "legend": "lower right",
+        "low_x": (np.ceil(sure_alarms * 1e4) / 1e4).tolist(),
         "high": np.round(found, 4).tolist(),
         "proved": True,
         "x_label": f"false alarms: others called {positive}",
@@ -135,7 +145,7 @@ def _curve(context: Context, requirement: Requirement) -> tuple[Chart, PageTable
             f"{show(found[i], 'rate')}, at least {show(sure_found[i], 'rate', '>=')}",
             f"{show(alarms[i], 'rate')}, at most {show(sure_alarms[i], 'rate', '<=')}",
         )
-        for i in _shown(order.size, step)
+        for i in _shown(found, step)
     )
     table = PageTable(
         header=("from a score of", f"{positive} found", f"others called {positive}"), rows=rows
@@ -158,6 +168,7 @@ def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
         "x_label": "rows that are answered",
         "x_unit": "rate",
         "unit": "rate",
+        "legend": "upper left",
         "level": level,
         "level_label": "allowed",
         "point": [round(float(share[step]), 4), round(float(error[step]), 4)],
@@ -170,7 +181,7 @@ def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
             show(share[i], "rate"),
             show(error[i], "rate"),
         )
-        for i in _shown(order.size, step)
+        for i in _shown(share, step)
     )
     table = PageTable(
         header=("from a confidence of", "answered, measured", "errors among those, measured"),
@@ -179,15 +190,37 @@ def _selective(context: Context, level: float) -> tuple[Chart, PageTable]:
     return Chart(kind="curve", title="Errors among the answered, measured", data=data), table
 
 
-def _reached(x: Array, sure_alarms: Array, sure_found: Array) -> Array:
-    """(J,) the largest sensitivity that is guaranteed with at most x false alarms."""
-    return np.array([max(sure_found[sure_alarms <= at], default=0.0) for at in x])
+def _shown(rates: Array, chosen: int) -> list[int]:
+    """The chosen threshold and, for some round rates, the strictest one that reaches each."""
+    reached = {int(np.argmax(rates >= goal)) for goal in ROUND if np.any(rates >= goal)}
+    return sorted({*reached, chosen})
 
 
-def _shown(steps: int, chosen: int) -> list[int]:
-    """The chosen threshold and some on either side."""
-    first = max(min(chosen - MOST // 2, steps - MOST), 0)
-    return list(range(first, min(first + MOST, steps)))
+def _dearer(context: Context, requirement: Requirement) -> list[str]:
+    """What a higher sensitivity would cost, as measured where the walk would end with that level."""
+    claim, facts = required_claim(context.certificate), context.certificate.facts
+    goals = [goal for goal in ROUND if goal > requirement.level]
+    if requirement.quantity != "sensitivity" or claim is None or not goals:
+        return []
+    counts, sizes = claim.inputs["counts"], claim.inputs["sizes"]
+    passed = steps_passed(passes_lower(counts, sizes, goals[0], claim.inputs["delta"]))
+    positive, goal = quoted(context.options.positive), show(goals[0], "rate")
+    if not passed:
+        needed = sure_rows(goals[0], claim.inputs["delta"])
+        what = f"{needed:,} {positive} rows or more, instead of {sizes[0]:,}"
+        what = "other scores" if sizes[0] >= needed else what
+        return [f"To guarantee that {goal} of {positive} are found takes {what}."]
+    dear, now = (
+        show(facts["walk.alarms"][i] / max(facts["walk.negatives"], 1), "rate")
+        for i in (passed - 1, facts["walk.step"])
+    )
+    if not is_met(context.certificate) or dear == now:
+        return []
+    level = show(requirement.level, "rate")
+    return [
+        f"For {goal} instead of {level} of {positive} found: {dear} of the others called instead of {now},"
+        " as measured."
+    ]
 
 
 ENTRY = Entry(key="operating", title="Operating point", write=section, place="costs")
