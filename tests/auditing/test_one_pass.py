@@ -37,7 +37,7 @@ CASES = {
     "grades": {"grade": "grade", "loss_range": (0, 5), "slices": "topic"},
     "grades against": {"grade": "grade", "loss_range": (0, 5), "against": "grade_old"},
 }  # fmt: skip
-FORMATS = ("t.parquet", "t.csv", "t.csv.gz", "t.arrow", "folder")
+FORMATS = ("t.parquet", "t.csv", "t.csv.gz", "t.arrow", "t.jsonl", "folder")
 SUMS = ("mean", "variance")
 
 
@@ -80,6 +80,7 @@ def place(tmp_path_factory):
     table.to_csv(folder / "t.csv", index=False)
     (folder / "t.csv.gz").write_bytes(gzip.compress((folder / "t.csv").read_bytes()))
     table.to_feather(folder / "t.arrow")
+    table.to_json(folder / "t.jsonl", orient="records", lines=True)
     (folder / "folder").mkdir()
     for i in range(3):
         table.iloc[1000 * i : 1000 * (i + 1)].to_parquet(folder / "folder" / f"{i}.parquet")
@@ -273,11 +274,60 @@ def test_what_one_pass_cannot_do_is_refused(place, given, why, monkeypatch):
 
 
 def test_other_formats_are_refused(tmp_path):
-    (tmp_path / "t.jsonl").write_text('{"label": "a", "said": "a"}\n{"label": "b", "said": "a"}\n')
-    with pytest.raises(DataError, match="JSON lines, which is read whole"):
-        read_counted(tmp_path / "t.jsonl", Roles(truth="label", answer="said"))
+    lines = b'{"label": "a", "said": "a"}\n{"label": "b", "said": "a"}\n'
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(lines))
+    with pytest.raises(DataError, match="gzipped JSON lines, which is read whole"):
+        read_counted(tmp_path / "t.jsonl.gz", Roles(truth="label", answer="said"))
     with pytest.raises(DataError, match="standard input"):
         read_counted("-", Roles(truth="label", answer="said"))
+
+
+JSON_LINES = {
+    "whole numbers and late floats": ['{"t": 1, "a": 1}'] * 9 + ['{"t": 0, "a": 1.0}', '{"t": 2}'],
+    "truth values": [
+        '{"t": true, "a": false}',
+        '{"t": false, "a": false}',
+        '{"t": null, "a": true}',
+    ],
+    "words and numbers": ['{"t": "1", "a": 1}', '{"t": 2, "a": "2"}', '{"a": "2", "t": "x"}'],
+    "blanks": ['{"t": "b", "a": "b"}', "", "  ", '{"t": "c", "a": "b"}'],
+}
+
+
+@pytest.mark.parametrize("case", JSON_LINES)
+def test_json_lines_are_counted_as_they_are_read_whole(tmp_path, case, monkeypatch):
+    """In pieces of two lines, of which the last values are of another kind."""
+    monkeypatch.setattr(counting, "_HEAD_BATCH", 2)
+    path = tmp_path / "t.jsonl"
+    path.write_text("\ufeff" + "\n".join(JSON_LINES[case] * 5), encoding="utf-8")
+    given = {"truth": "t", "answer": "a", "task": "classification", "ledger": False}
+    once, whole = (
+        audit_answers(path, **given, independent=True, one_pass=how).certificate
+        for how in (True, False)
+    )
+    assert once["risk"].value == whole["risk"].value
+    assert once.facts.options["classes"] == whole.facts.options["classes"]
+    assert (once["risk"].inputs["n"], once.facts["risk.count"]) == (
+        whole["risk"].inputs["n"],
+        whole.facts["risk.count"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"t": [1], "a": 1}', "line 3, 't' holds a list"),
+        ("[1]", "line 3 is not an object"),
+        ('{"t": 1', "line 3"),
+        ('{"t": "' + "x" * 2**20 + '"}', "line 3 is longer than"),
+    ],
+)
+def test_bad_json_lines_are_refused_where_they_are(tmp_path, line, why, monkeypatch):
+    monkeypatch.setattr(counting, "HEAD_ROWS", 2)
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(['{"t": 0, "a": 1}', '{"t": 1, "a": 1}', line, ""]))
+    with pytest.raises(DataError, match=why):
+        read_counted(path, Roles(truth="t", answer="a", task="classification"))
 
 
 def test_a_code_beyond_its_dictionary_is_refused(tmp_path):

@@ -52,7 +52,7 @@ def here(tmp_path, monkeypatch):
 
 
 KINDS = {
-    "answers": ("--truth label --answer said", "at most 10.9% errors"),
+    "answers": ("--truth label --answer said", "t most 10.9% errors"),
     "slices": ("--truth label --answer said --slice site", "errors where site = "),
     "a class that matters": (
         "--truth label --answer said --positive cancer",

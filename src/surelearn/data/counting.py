@@ -1,8 +1,8 @@
 """One pass over a file of any length, in memory that does not grow with its rows: how often values
 of columns occur together, and sums of numbers.
 
-Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow and
-delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
+Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow, JSON
+lines and delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
 whole numbers, so that the result does not depend on how rows are cut into pieces, nor on their
 order.
 """
@@ -34,6 +34,13 @@ from surelearn.data.delimited import from_text
 from surelearn.data.feather import FeatherSource
 from surelearn.data.formats import described, kind_of
 from surelearn.data.frames import plain
+from surelearn.data.json_lines import (
+    coded_pieces,
+    column_of,
+    decoded,
+    first_lines,
+    read_json_lines,
+)
 from surelearn.data.parquet import ParquetSource
 from surelearn.data.raw import Raw
 from surelearn.data.stream import open_stream
@@ -219,7 +226,7 @@ class Opened:
     Attributes
     ----------
     name, path, parts : the file, or the folder and its files
-    kind : "parquet", "feather" or "text"
+    kind : "parquet", "feather", "json lines" or "text"
     rows : how many: as metadata say, or about as many as the length of the first lines lets expect
     head : the first rows as a table
     """
@@ -246,6 +253,10 @@ class Opened:
                     for batch in feather.batches():
                         for start in range(0, batch.num_rows, BATCH):
                             yield batch.select(list(names)).slice(start, BATCH)
+                elif self.kind == "json lines":
+                    for piece in coded_pieces(part, names, _HEAD_BATCH):
+                        texts = [pa.array(piece[name], pa.large_string()) for name in names]
+                        yield pa.RecordBatch.from_arrays(texts, names=list(names))
                 else:
                     stream = open_stream(part, header=header is not False, names_for=_numbered)
                     stack.callback(stream.close)
@@ -265,14 +276,18 @@ def look(source: str | Path, header: bool | None = None) -> Opened:
         stream, head = opening.opened(parts[0], stack)
         kind = kind_of(parts[0].name, head)
         zipped = isinstance(stream, Unzipped)
-    if kind not in ("parquet", "feather", "text") or (zipped and kind != "text"):
+    if kind not in ("parquet", "feather", "json lines", "text") or (zipped and kind != "text"):
         what = f"gzipped {described(kind)}" if zipped else described(kind)
         raise NotCountableError(
-            f"{path.name} is {what}, which is read whole: one pass reads Parquet, Arrow and"
-            " delimited text."
+            f"{path.name} is {what}, which is read whole: one pass reads Parquet, Arrow,"
+            " JSON lines and delimited text."
         )
     if kind == "text":
         return _look_at_text(path, header)
+    if kind == "json lines":
+        first = read_json_lines(path.name, first_lines(path, HEAD_ROWS))
+        raw = Raw(path.name, path, plain(first, path.name))
+        return Opened(path.name, path, parts, kind, _about(path), raw)
     rows, columns = 0, None
     for part in parts:
         opened = _source(part, kind)
@@ -498,6 +513,10 @@ class _Tally:
         """A column of numbers; NaN where one is missing."""
         if self._opened.kind == "text":
             values = type_text(column, decimal=self._opened.decimal)
+        elif self._opened.kind == "json lines":
+            values = _typed_json(name, decoded(column.to_pylist()), self._opened.name)
+            if column.null_count == len(column):
+                values = np.full(len(column), np.nan)
         elif (
             pa.types.is_floating(column.type)
             or pa.types.is_integer(column.type)
@@ -577,8 +596,15 @@ class _Tally:
         found = pa.array(known, self._types.get(name))
         if self._opened.kind == "text":
             return type_text(found, decimal=self._opened.decimal)
+        if self._opened.kind == "json lines":
+            return _typed_json(name, decoded(known), self._opened.name)
         frame = plain_frame(self._opened.name, pa.table({name: found}))
         return plain(frame, self._opened.name)[name].to_numpy()
+
+
+def _typed_json(name: str, values: list[Any], file: str) -> Values:
+    """Values of JSON as a file that is read whole has them."""
+    return plain(pd.DataFrame({name: column_of(values)}), file)[name].to_numpy()
 
 
 def _cell(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,9 +36,49 @@ def read_json_lines(name: str, text: bytes) -> pd.DataFrame:
         for values in columns.values():
             if len(values) < rows:
                 values.append(None)
-    return pd.DataFrame(
-        {label: pd.Series(values, dtype=_kind(values)) for label, values in columns.items()}
-    )
+    return pd.DataFrame({label: column_of(values) for label, values in columns.items()})
+
+
+def column_of(values: Sequence[Any]) -> pd.Series:
+    """A column of plain values, typed as `read_json_lines` types it."""
+    return pd.Series(values, dtype=_kind(values))
+
+
+def first_lines(path: Path, rows: int) -> bytes:
+    """The first lines of a file, without their byte order mark."""
+    with path.open("rb") as file:
+        return b"".join(islice(_lines(file), rows))
+
+
+def coded_pieces(path: Path, names: Sequence[str], rows: int) -> Iterator[dict[str, list[Any]]]:
+    """Some columns, so many rows at a time: each value as the JSON text of its own, which tells 1, 1.0,
+    true and "1" apart; None where there is none.
+    """
+    with path.open("rb") as file:
+        numbered = enumerate(_lines(file), start=1)
+        while lines := list(islice(numbered, rows)):
+            piece: dict[str, list[Any]] = {name: [] for name in names}
+            for number, line in lines:
+                if not line.strip():
+                    continue
+                row = _row(f"{path.name}, line {number}", line.removesuffix(b"\n"))
+                for name, column in piece.items():
+                    value = row.get(name)
+                    column.append(None if value is None else json.dumps(value))
+            yield piece
+
+
+def decoded(texts: Sequence[str | None]) -> list[Any]:
+    """The values that `coded_pieces` wrote."""
+    return [None if text is None else json.loads(text) for text in texts]
+
+
+def _lines(file: Any) -> Iterator[bytes]:
+    """Lines of bounded length: of a longer one as much as shows that it is too long."""
+    first = True
+    while line := file.readline(LONGEST_LINE + 2):
+        yield line.removeprefix(b"\xef\xbb\xbf") if first else line
+        first = False
 
 
 def looks_like_json_lines(start: bytes) -> bool:
@@ -65,7 +109,7 @@ def _row(where: str, line: bytes) -> dict[str, Any]:
     return row
 
 
-def _kind(values: list[Any]) -> Any:
+def _kind(values: Sequence[Any]) -> Any:
     """Numbers beside missing ones become floats by themselves; anything mixed stays as it is,
     to be read like text.
     """
