@@ -228,8 +228,10 @@ def _said_in_flags(flags: Mapping[str, str]) -> Generator[None]:
     except ValueError as error:
         names = "|".join(name for name in flags if "_" in name)
         said = re.sub(
-            rf"(?<!['\w])({names})\b(?:=\(([^()]*)\))?",
-            lambda found: " ".join([flags[found[1]], *(found[2] or "").replace(",", "").split()]),
+            rf"(?<!['\w])({names})\b(?:=\(([^()]*)\)|=([^\s,;]+))?",
+            lambda found: " ".join(
+                [flags[found[1]], *(found[2] or found[3] or "").replace(",", "").split()]
+            ),
             str(error),
         ).replace(
             "weights that are known up to a factor go with proportional=True",
