@@ -248,6 +248,18 @@ def test_a_page_says_what_a_higher_sensitivity_costs():
     assert "takes 183" not in " ".join(few["operating"].notes)
 
 
+def test_scores_whose_threshold_misses_many_are_advised_a_requirement():
+    def advised(**options):
+        (table,) = audit_answers(scored(), **COLUMNS, ledger=False, **options)["next"].tables
+        return [row for row in table.rows if row[0] == "Say how much must be found"]
+
+    ((_, why, how),) = advised()
+    assert re.match(r"At the threshold in use \d+\.\d% of ‘cancer’ are found, as measured", why)
+    assert how == "`require='sensitivity >= 0.95'`"
+    assert not advised(require="sensitivity >= 0.9")
+    assert not advised(cost=3.0)
+
+
 def several_raters(n=1600):
     frame, rng = scored(n, shift=3.0), np.random.default_rng(6)
     other = rng.permutation(frame["label"])
