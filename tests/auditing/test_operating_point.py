@@ -5,6 +5,7 @@ it cannot be kept.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,13 @@ from tests.simulation import at_most
 
 from surelearn import Certificate
 from surelearn.auditing.answers import Roles, audit_answers, gate_answers, read_units
+from surelearn.auditing.answers.flow import certify_units, roles_and_options
 from surelearn.auditing.answers.operating import divide_units
+from surelearn.auditing.claims import Withholding
 from surelearn.auditing.operating import calls_all, is_met, passes
 from surelearn.auditing.options import Options
 from surelearn.cli import main
-from surelearn.operating import Requirement
+from surelearn.operating import LADDER_RULE, Requirement
 
 COLUMNS = {"truth": "label", "score": "p", "positive": "cancer"}
 
@@ -245,6 +248,18 @@ def test_a_page_says_what_a_higher_sensitivity_costs():
     assert "takes 183" not in " ".join(few["operating"].notes)
 
 
+def test_scores_whose_threshold_misses_many_are_advised_a_requirement():
+    def advised(**options):
+        (table,) = audit_answers(scored(), **COLUMNS, ledger=False, **options)["next"].tables
+        return [row for row in table.rows if row[0] == "Say how much must be found"]
+
+    ((_, why, how),) = advised()
+    assert re.match(r"At the threshold in use \d+\.\d% of ‘cancer’ are found, as measured", why)
+    assert how == "`require='sensitivity >= 0.95'`"
+    assert not advised(require="sensitivity >= 0.9")
+    assert not advised(cost=3.0)
+
+
 def several_raters(n=1600):
     frame, rng = scored(n, shift=3.0), np.random.default_rng(6)
     other = rng.permutation(frame["label"])
@@ -346,3 +361,29 @@ def test_forecasts_are_required_by_their_mean_error(level, kind):
         ledger=False, task="regression",
     )  # fmt: skip
     assert result.verdict.kind == kind, result.verdict.text
+
+
+def test_thresholds_of_an_earlier_rule_still_verify_and_others_do_not(tmp_path):
+    frame = scored()
+    frame.to_csv(tmp_path / "scored.csv", index=False)
+    asked = ("--truth", "label", "--score", "p", "--positive", "cancer", "--ledger", tmp_path / "l")
+    asked += ("--require", "sensitivity >= 0.9", "--out", tmp_path / "out")
+    run("certify", tmp_path / "scored.csv", *asked)
+    place = tmp_path / "out" / "certificate.json"
+    made = Certificate.from_json(place.read_text())
+    assert made.facts.options["ladder"] == LADDER_RULE
+    units, rungs = divided(frame)
+    roles, options = roles_and_options({**COLUMNS, "require": "sensitivity >= 0.9"})
+    coarse = replace(rungs, thresholds=rungs.thresholds[::10])
+
+    def told(**changed):
+        again = certify_units(units, roles, options, Withholding(), rungs=coarse)
+        known = {k: v for k, v in {**again.facts.options, **changed}.items() if v is not None}
+        again = replace(again, facts=replace(again.facts, options=known))
+        place.write_text(again.to_json())
+        return run("verify", tmp_path / "out", "--data", tmp_path / "scored.csv").output
+
+    assert "are not those that its other rows give" in told()
+    assert "an earlier version fixed them by another rule" in (earlier := told(ladder=None))
+    assert "are not those" not in earlier
+    assert "no rule 9 of fixing thresholds is known" in told(ladder=9)

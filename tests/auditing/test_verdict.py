@@ -156,7 +156,7 @@ def test_groups_count_and_not_rows():
 def test_a_column_that_gives_the_target_away():
     frame = table(n=600)
     frame["alive"] = np.where(frame.state == "sick", "no", "yes")
-    frame["state"] = frame["state"].replace({"sick": "red", "well": "blue"})
+    frame["state"] = frame["state"].replace({"sick": "blue", "well": "red"})
     models = {
         "majority": DummyClassifier(),
         "tree": DecisionTreeClassifier(max_depth=2, random_state=0),

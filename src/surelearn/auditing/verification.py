@@ -29,7 +29,7 @@ from surelearn.certification import certify, uncounted
 from surelearn.data import DataError, Table, read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.measurement import LossBoundError, Measurement
-from surelearn.operating import Requirement, Rungs
+from surelearn.operating import LADDER_RULE, Requirement, Rungs
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.persistence.folder import is_settled
 from surelearn.plain import freeze
@@ -348,6 +348,10 @@ def _walked(
     walked, rungs = divide_units(units, requirement, asked)
     if audit is None:
         unchecked.append(f"{told}: they depend on the delta of all tries")
+    elif (rule := options.get("ladder")) not in (None, LADDER_RULE):
+        differences.append(f"{units.name}: no rule {rule} of fixing thresholds is known here")
+    elif rule is None and tuple(rungs.thresholds) != tuple(options["thresholds"]):
+        unchecked.append(f"{told}: an earlier version fixed them by another rule")
     elif tuple(rungs.thresholds) != tuple(options["thresholds"]):
         differences.append(f"{units.name}: {told} are not those that its other rows give")
     return answering(walked, float(certificate.facts["walk.threshold"]), requirement)

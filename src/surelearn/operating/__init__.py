@@ -5,9 +5,9 @@ are not certified; a `Walk` along it counts what the certified rows say, and end
 that keeps the promise. `PredictionSets` answer with all labels that are not ruled out.
 """
 
-from surelearn.operating.ladder import Rungs, ladder
+from surelearn.operating.ladder import LADDER_RULE, Rungs, ladder
 from surelearn.operating.requirement import Requirement
 from surelearn.operating.sets import PredictionSets
 from surelearn.operating.walk import Walk, walk_facts
 
-__all__ = ["PredictionSets", "Requirement", "Rungs", "Walk", "ladder", "walk_facts"]
+__all__ = ["LADDER_RULE", "PredictionSets", "Requirement", "Rungs", "Walk", "ladder", "walk_facts"]

@@ -16,6 +16,7 @@ from surelearn.bounds.thresholds import sure_rows
 from surelearn.operating.requirement import Requirement
 from surelearn.types import Array, Bools, Ints
 
+LADDER_RULE = 2  # of a ladder, recorded with it; 1, not recorded, had one threshold for each rate
 STEPS = 250  # thresholds where the walk is expected to end
 FEW_STEPS = 24  # where it is not expected to end: the rest of the curve
 _FAR, _NEAR = 1.1, 1.02  # by which a step calls more rows than the one before

@@ -35,7 +35,7 @@ from surelearn.fingerprint import fingerprint_rows, fixed_models
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.lacking import Lacking
-from surelearn.operating import Requirement, Rungs
+from surelearn.operating import LADDER_RULE, Requirement, Rungs
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument, Look
 
@@ -255,6 +255,8 @@ def certify_units(
         made = _less_of_unlabeled(made)
     names: dict[str, Any] = {"target": units.target, "prediction": _answered(roles)}
     names["answers"] = roles.stated()
+    if rungs is not None:
+        names["ladder"] = LADDER_RULE
     if options.sets is not None and not units.probable:
         names["score_is_probability"] = False
     names |= {n: v for n in ("against", "group") if (v := getattr(roles, n)) is not None}

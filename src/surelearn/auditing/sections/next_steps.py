@@ -25,6 +25,7 @@ from surelearn.auditing.rare import (
 from surelearn.auditing.sections.learning_curve import last_doubling, loss_name
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
+from surelearn.operating import Requirement
 from surelearn.plain import show
 from surelearn.planning import plan
 from surelearn.planning.tables import total_for
@@ -180,6 +181,22 @@ def _class_that_matters(page: _Page) -> Iterator[NextStep]:
             why = f"{why.removesuffix('.')}; a requirement chooses it, too, and is guaranteed."
             how += f", or {page.asks(positive=label, require=EXAMPLE_REQUIREMENT)}"
         yield NextStep("Name the class that matters", why, how)
+
+
+def _requirement(page: _Page) -> Iterator[NextStep]:
+    """A class that matters, of which the threshold in use finds fewer than may be required."""
+    context, options = page.context, page.context.options
+    caught = worst(c for c in page.certificate.together if c.quantity == "sensitivity")
+    if caught is None or caught.measured is None or not can_require(context):
+        return
+    chosen = options.require is not None or options.miss is not None
+    if chosen or caught.measured >= Requirement.parse(EXAMPLE_REQUIREMENT).level:
+        return
+    why = (
+        f"At the threshold in use {show(caught.measured, 'rate')} of {quoted(options.positive)} are"
+        " found, as measured; a requirement chooses the threshold that finds more, and guarantees it."
+    )
+    yield NextStep("Say how much must be found", why, page.asks(require=EXAMPLE_REQUIREMENT))
 
 
 # ── More rows
@@ -373,6 +390,7 @@ _RULES: tuple[Callable[[_Page], Iterator[NextStep]], ...] = (
     _independence,
     _labels_missing,
     _class_that_matters,
+    _requirement,
     _more_rows,
     _calibration,
     _attribution,
