@@ -8,6 +8,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.datasets import make_classification
@@ -17,6 +18,7 @@ from tests.simulation import at_most, more_than
 from tests.test_verified_to_the_bottom import edit, numbers, read
 
 import surelearn
+from surelearn.auditing.answers import audit_answers
 from surelearn.bounds import conformal_rank_pac
 from surelearn.certification import uncounted
 from surelearn.operating import PredictionSets
@@ -241,6 +243,23 @@ def test_a_model_with_decision_values_only_has_sets():
         assert inside.mean() < 1
 
 
+def test_a_row_without_probabilities_does_not_change_what_the_others_are_scored_by():
+    class Both(Shares):
+        def decision_function(self, X):
+            return 9 * np.nan_to_num(X)
+
+    X, y = rows(np.random.default_rng(13), 200)
+    with uncounted():
+        sets = surelearn.certify(Both(), X, y, sets=0.1).sets
+    alone = sets.members(Both(), X)
+    assert 0.9 <= alone[np.arange(200), y].mean() < 1
+    X[-1] = np.nan
+    with pytest.raises(ValueError, match="some of the model's probabilities are NaN"):
+        sets.members(Both(), X)
+    with pytest.raises(ValueError, match="some of the model's probabilities are NaN"), uncounted():
+        surelearn.certify(Both(), X, y, sets=0.1)
+
+
 def test_a_model_with_labels_only_has_none():
     X, y = rows(np.random.default_rng(9), 50)
     with pytest.raises(ValueError, match="prediction sets need probabilities"):
@@ -357,3 +376,28 @@ def test_sets_are_the_same_in_pieces():
     assert isinstance(sets, PredictionSets)
     whole = sets.labels(model, X[200:])
     assert [row for one in X[200:] for row in sets.labels(model, one[None])] == whole
+
+
+def test_a_label_with_any_name_is_verified():
+    X, y = rows(np.random.default_rng(14), 300)
+    labels = np.array(["a.covered", "b]", ".threshold"])
+
+    class Named(Shares):
+        classes_ = labels
+
+        def predict(self, X):
+            return labels[X.argmax(axis=1)]
+
+    with uncounted():
+        made = surelearn.certify(Named(), X, labels[y], sets=0.1, per_class=True, task="classification")  # fmt: skip
+    assert sum(claim.quantity == "class_coverage" for claim in made.claims) == 3
+    assert made.verify(Named(), X, labels[y])
+
+
+def test_what_is_promised_is_never_rounded_up():
+    """0.9996 is no 100.0%."""
+    X, y = rows(np.random.default_rng(15), 15_000)
+    frame = pd.DataFrame(X, columns=["p_a", "p_b", "p_c"]).assign(y=np.array(list("abc"))[y])
+    page = audit_answers(frame, truth="y", probability="p_*", sets=0.0004, ledger=False).to_html()
+    assert "99.9% of new rows have their true label in their set" in page
+    assert "100.0% of new rows" not in page

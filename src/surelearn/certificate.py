@@ -376,7 +376,7 @@ class Certificate:
             if not _same(claim.inputs.get("delta"), options.get("sets_delta")):
                 yield f"{claim.label}: its delta is not that of the options, which found its threshold"
             cut = self.facts.values.get(
-                claim.sources.get("covered", "").replace(".covered", ".threshold")
+                claim.sources.get("covered", "").removesuffix(".covered") + ".threshold"
             )
             if not isinstance(cut, float):
                 yield f"{claim.label}: there is no threshold of its sets"

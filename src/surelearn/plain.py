@@ -124,6 +124,17 @@ def show(value: float, unit: str, relation: str = "=") -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def all_but(alpha: float) -> str:
+    """The part 1 − α as a percentage for people, never rounded up.
+
+    Examples
+    --------
+    >>> all_but(0.3), all_but(0.0005)
+    ('70.0%', '99.9%')
+    """
+    return show(round(1 - alpha, 12), "rate", ">=")  # 1 − 0.3 is not 0.7 in floats
+
+
 def percent_sure(delta: float) -> str:
     """The confidence 1 − δ for people, never rounded up.
 

@@ -27,7 +27,7 @@ from surelearn.operating import Requirement
 from surelearn.operating.sets import in_words
 from surelearn.persistence import Saved
 from surelearn.subject import Lacking, predict_with, scores_of
-from surelearn.subject.bands import band_of, clipped
+from surelearn.subject.bands import band_of, within_distance
 from surelearn.types import Array, Model, RowsLike
 
 pc: Any = pyarrow.compute
@@ -88,7 +88,7 @@ def intervals(
         return band if isinstance(band, Lacking) else band.interval(score)
     said = predict_with(model)(X) if predicted is None else predicted
     said = np.asarray(said, dtype=float)
-    return clipped(said - score, said + score, target_range)
+    return within_distance(said, score, target_range)
 
 
 def abstains_below(certificate: Certificate | None) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 
 import surelearn
@@ -191,6 +194,18 @@ def test_with_other_options(change):
 def test_wrong_options_are_refused_in_a_sentence(options, message):
     with pytest.raises(ValueError, match=message):
         audited(table(300), **options)
+
+
+def test_a_range_that_fit_rows_contradict_is_refused_before_anything_is_fitted():
+    class Never(RegressorMixin, BaseEstimator):
+        def fit(self, X, y):  # noqa: ARG002
+            raise AssertionError("fitted")
+
+        predict = fit
+
+    for asked in (surelearn.audit, partial(surelearn.gate, max_risk=5.0)):
+        with pytest.raises(ValueError, match="rows to fit on: state what 'y' can be"):
+            asked(table(300), target="y", **{**QUICK, "models": Never()}, target_range=(0, 1))
 
 
 def test_options_of_numbers_are_refused_for_classes():

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from tests.cases import scikit_learn_accepts
 from tests.simulation import at_most, enough, limit
@@ -19,6 +20,7 @@ from surelearn.bounds import conformal_rank_pac
 from surelearn.certification import uncounted
 from surelearn.fingerprint import fixed_models
 from surelearn.persistence import load, save
+from surelearn.prediction import intervals
 from surelearn.selection.widths import IntervalRegressor, compare_widths, shortest
 from surelearn.subject import subject_of
 from surelearn.subject.bands import Band
@@ -349,3 +351,21 @@ def test_an_interval_holds_the_truth_at_its_very_end():
         score = float(band.scores(np.array([y]))[0])
         ends = band.interval(score)
         assert ends[0][0] <= y <= ends[1][0]
+
+
+def test_an_interval_of_one_distance_holds_the_truth_at_its_very_end():
+    """Prices around one prediction: the distance of a fifth of them is the certified one."""
+    rng, held = np.random.default_rng(11), []
+    for _ in range(60):
+        said = float(np.round(rng.uniform(1, 2000), 1))
+        y = rng.choice(np.round(rng.uniform(0, 1.2 * said, 5), 2), 200)
+        model = IntervalRegressor(DummyRegressor(strategy="constant", constant=said))
+        X = np.zeros((200, 1))
+        model.fit(X[:9], np.full(9, said))
+        certificate = certify(model, X, y)
+        distance = certificate["error_quantile"].value
+        for low, high in (
+            intervals(model, X, certificate), model.predict_interval(X, distance)
+        ):  # fmt: skip
+            held.append(((low <= y) & (y <= high))[np.abs(y - said) <= distance].all())
+    assert all(held)

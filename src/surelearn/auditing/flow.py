@@ -28,7 +28,7 @@ from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
 from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of, set_score
-from surelearn.auditing.widths import check_widths, with_widths
+from surelearn.auditing.widths import check_range, check_widths, with_widths
 from surelearn.certificate import Certificate
 from surelearn.data import Table
 from surelearn.data.independence import Search, search_rows, search_table
@@ -200,6 +200,7 @@ def _audit_table(
     """Split, select, fit, certify and audit; see `audit`."""
     divided = divide(table, keep, options)
     split, options = divided.split, divided.options
+    check_range(table, split, options)
     runner.say(divided.line())
     fitted = fit(table, split, divided.columns, models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")

@@ -40,7 +40,12 @@ from surelearn.auditing.operating import passes
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.auditing.walking import at_threshold, check_table, rungs_of
-from surelearn.auditing.widths import check_widths, with_one_distance, with_widths
+from surelearn.auditing.widths import (
+    check_range,
+    check_widths,
+    with_one_distance,
+    with_widths,
+)
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.data import Table
@@ -206,6 +211,7 @@ def _try_table(
             "a gate needs rows in no order of time: the last ones do not bound the future"
         )
     divided = divide(table, keep, options)
+    check_range(table, divided.split, options)
     if divided.suspects:
         name = divided.suspects[0]
         raise ValueError(

@@ -27,6 +27,24 @@ def check_widths(table: Table, options: Options) -> None:
             )
 
 
+def check_range(table: Table, split: Split, options: Options) -> None:
+    """Refuse, before anything is fitted, a stated range of the target that rows to fit on lie outside
+    of.
+    """
+    if options.target_range is None:
+        return
+    y = np.asarray(table.y[np.union1d(split.fit, split.select)], dtype=float)
+    low, high = options.target_range
+    if lost := int(outside(y, options.target_range).sum()):
+        raise OptionError(
+            lambda name: (
+                f"{name} {low:.10g} to {high:.10g} does not hold {lost:,} of {y.size:,} rows to fit on:"
+                f" state what {table.target!r} can be"
+            ),
+            "target_range",
+        )
+
+
 def with_one_distance(options: Options) -> Options:
     """The options of a check of one distance from the truth, which intervals of constant width have."""
     if options.width not in (None, "constant"):
@@ -48,16 +66,6 @@ def with_widths(fitted: FittedChoice, table: Table, split: Split, options: Optio
         return fitted
     train = np.union1d(split.fit, split.select)
     y = np.asarray(table.y[train], dtype=float)
-    lost = int(outside(y, options.target_range).sum())
-    if lost:
-        low, high = options.target_range or (0.0, 0.0)
-        raise OptionError(
-            lambda name: (
-                f"{name} {low:g} to {high:g} does not hold {lost:,} of {y.size:,} rows to fit on: state"
-                f" what {table.target!r} can be"
-            ),
-            "target_range",
-        )
     said = fitted.selection.predictions
     learned = table.time is None and said is not None and options.width != "constant"
     if not learned and options.target_range is None:

@@ -125,7 +125,7 @@ def _what_was_added(predictor: Predictor) -> str:
 
 def _set_promised(certificate: Certificate | None) -> str:
     """What a prediction set promises; "" where there are none."""
-    from surelearn.plain import percent_sure, show
+    from surelearn.plain import all_but, percent_sure
 
     sets = None if certificate is None else certificate.sets
     if certificate is None or sets is None:
@@ -135,8 +135,9 @@ def _set_promised(certificate: Certificate | None) -> str:
     )
     whose = "of each class's new rows" if sets.per_class else "of new rows like the certified ones"
     sure = claim.delta * (sum(cut is not None for cut in sets.thresholds))
-    held = show(1 - sets.alpha, "rate")
-    return f", a set that holds the truth of {held} {whose} ({percent_sure(sure)} sure)"
+    return (
+        f", a set that holds the truth of {all_but(sets.alpha)} {whose} ({percent_sure(sure)} sure)"
+    )
 
 
 def _promised(certificate: Certificate) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from surelearn.bounds.holdout import conformal_rank_pac
 from surelearn.lacking import Lacking
+from surelearn.subject import subject_of
 from surelearn.subject.probabilities import probabilities_of
 from surelearn.types import Array, Bools, Ints, Model, RowsLike
 
@@ -218,12 +219,17 @@ def choose_score(
 
 
 def shares_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array:
-    """(n, K) what the model gives each label: its probabilities, else its decision values, made
-    positive and of sum 1 (softmax), which ranks labels as they do.
+    """(n, K) what the model gives each label: its probabilities; of a model without any its decision
+    values, made positive and of sum 1 (softmax), which ranks labels as they do.
+
+    A model with probabilities is refused rows where they are none, such as NaN: other scores are not
+    what its thresholds are about.
     """
     given = probabilities_of(model, X, classes)
     if not isinstance(given, Lacking):
         return given
+    if not isinstance(subject_of(model).probabilities, Lacking):  # a threshold is of one kind
+        raise ValueError(f"prediction sets need probabilities of the labels: {given.reason}")
     decide = getattr(model, "decision_function", None)
     own = list(np.asarray(getattr(model, "classes_", classes)).tolist())
     if decide is None:

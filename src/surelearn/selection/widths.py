@@ -22,7 +22,7 @@ from surelearn import stated
 from surelearn.measurement import check_range
 from surelearn.selection.cross_validation import Resampling, average, resample
 from surelearn.selection.width import FORMS, Form, Width
-from surelearn.subject.bands import Range, clipped
+from surelearn.subject.bands import Band, Range, clipped, within_distance
 from surelearn.subject.predicting import describe
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.subject.registry import Around, Parts, describes
@@ -238,12 +238,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         """(n,), (n,): the ends of the intervals of all y whose score is at most ``score``, such as
         the one that `surelearn.certify` guarantees; within ``target_range``.
         """
-        from surelearn.subject.bands import Band
-
         if _is_adaptive(self):
             return Band(*self.predict_band(X), target_range=self.target_range).interval(score)
         said = np.asarray(self.predict(X), dtype=float)
-        return clipped(said - score, said + score, self.target_range)
+        return within_distance(said, score, self.target_range)
 
 
 def around(

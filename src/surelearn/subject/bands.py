@@ -63,6 +63,21 @@ class Band:
         return clipped(low - _SLACK * size, high + _SLACK * size, self.target_range)
 
 
+def within_distance(
+    said: Array, distance: float, target_range: Range | None
+) -> tuple[Array, Array]:
+    """(n,), (n,): the ends of the intervals of all y with |said − y| ≤ ``distance``, rounded outward:
+    of 1350.2 − (1350.2 − 208.15) = 208.1500000000001 the truth 208.15 would lie outside.
+
+    Examples
+    --------
+    >>> low, high = within_distance(np.array([1350.2]), 1350.2 - 208.15, None)
+    >>> bool(low[0] <= 208.15), high.round(6).tolist()
+    (True, [2492.25])
+    """
+    return Band(said, said, np.ones_like(said), target_range).interval(distance)
+
+
 def outside(y: Array, target_range: Range | None) -> npt.NDArray[np.bool_]:
     """Which targets lie outside the stated range."""
     if target_range is None:

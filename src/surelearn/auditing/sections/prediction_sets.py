@@ -13,7 +13,7 @@ from surelearn.bounds import clopper_pearson
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.operating import PredictionSets
-from surelearn.plain import percent_sure, show
+from surelearn.plain import all_but, percent_sure, show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.types import AnyArray, Bools
 
@@ -61,7 +61,7 @@ def section(context: Context) -> Section | None:
     """The guarantee, sizes, and coverage per class; nothing where no sets were asked for."""
     if context.options.sets is None or context.task != "classification":
         return None
-    certificate, promised = context.certificate, show(1 - context.options.sets, "rate")
+    certificate, promised = context.certificate, all_but(context.options.sets)
     sets = certificate.sets
     if sets is None:
         asked = f"Prediction sets that hold {promised} of true labels are not guaranteed"
@@ -94,7 +94,7 @@ def _why(certificate: Certificate) -> str:
 
 def _promise(certificate: Certificate, sets: PredictionSets) -> str:
     """What is guaranteed, in words."""
-    promised = show(1 - sets.alpha, "rate")
+    promised = all_but(sets.alpha)
     sure = f"({percent_sure(certificate.delta)} confidence, with the page's other guarantees)."
     if not sets.per_class:
         return f"At least {promised} of new rows have their true label in their set {sure}"
@@ -172,7 +172,7 @@ def _table(
 ) -> PageTable:
     """Coverage and size, for all rows and per class, the worst covered first."""
     sizes = inside.sum(axis=1)
-    level = f"at least {show(1 - sets.alpha, 'rate')}"
+    level = f"at least {all_but(sets.alpha)}"
 
     def line(name: str, rows: Bools, guaranteed: str) -> tuple[str, ...]:
         n = int(rows.sum())
