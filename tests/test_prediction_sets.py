@@ -136,6 +136,13 @@ def test_a_mutant_that_chooses_the_score_by_the_certified_rows_covers_too_few():
     assert more_than(after, delta / 4, trials), after
 
 
+def test_another_score_on_the_same_rows_is_told():
+    X, y = rows(np.random.default_rng(16), 400)
+    made = [surelearn.certify(Shares(), X, y, sets=0.1, set_score=score) for score in SCORES]
+    told = [certificate.facts.setting.partition("candidates=")[2] for certificate in made]
+    assert told == ["", "2", "3", "4"]
+
+
 def test_what_a_label_is_scored_by_is_chosen_without_certified_rows(monkeypatch):
     """`audit` hands over the out-of-fold rows only: twice as many rows, and no certified one."""
     seen = []

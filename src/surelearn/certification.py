@@ -358,6 +358,7 @@ def certify(
     if what.weight_bound is not None and not what.proportional:
         _check_mean_weight(values, what.weight_bound)
     walk = f" {what.require} {what.thresholds}" if what.require else ""
+    walk += f" {set_score}" if sets is not None and set_score != Measurement.set_score else ""
     hashes, looks = _identity(
         model, X, y, baseline, taken, (groups, baseline_losses, weights), walk
     )
@@ -1082,7 +1083,8 @@ class _Writer:
         new = "random rows of new groups" if self.grouped else "new rows"
         label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
         if quantity.name == "scores":
-            label = f"score of the interval, {100 * (1 - self.what.alpha):g}% of {new}"
+            share = f"{100 * (1 - self.what.alpha):g}% of {new}"
+            label = f"outward move of the interval's ends that holds {share}"
         options = self._options(replace(quantity, label=label), delta, over="")
         if quantity.name == "scores":
             return self.facts.claim(

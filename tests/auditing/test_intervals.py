@@ -196,7 +196,9 @@ def test_wrong_options_are_refused_in_a_sentence(options, message):
         audited(table(300), **options)
 
 
-def test_a_range_that_fit_rows_contradict_is_refused_before_anything_is_fitted():
+def test_a_range_that_fit_rows_contradict_is_refused_before_anything_is_fitted(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)  # where a gate asks for --try first
+
     class Never(RegressorMixin, BaseEstimator):
         def fit(self, X, y):  # noqa: ARG002
             raise AssertionError("fitted")
@@ -206,6 +208,18 @@ def test_a_range_that_fit_rows_contradict_is_refused_before_anything_is_fitted()
     for asked in (surelearn.audit, partial(surelearn.gate, max_risk=5.0)):
         with pytest.raises(ValueError, match="rows to fit on: state what 'y' can be"):
             asked(table(300), target="y", **{**QUICK, "models": Never()}, target_range=(0, 1))
+
+
+def test_too_many_targets_outside_the_range_are_no_lack_of_rows():
+    frame = table(400)
+    X, y = frame[["a", "b"]].to_numpy(), frame["y"].to_numpy()
+    model = LinearRegression().fit(X[:200], y[:200])
+    rest = {"ledger": False, "skip": SKIP, "refits": 0, "curve_repeats": 0}
+    found = surelearn.audit(model, X[200:], y[200:], target_range=(0, 9), **rest)
+    lost = int((y[200:] < 0).sum())
+    said = f"{lost} of 200 held-back rows lie outside the stated range, 0 to 9, and no interval holds them"
+    assert said in found.verdict.text
+    assert "label at least" not in found.verdict.text
 
 
 def test_options_of_numbers_are_refused_for_classes():
@@ -264,13 +278,13 @@ def test_recorded_intervals_are_certified_with_their_correction():
     assert correction.value in scores
     assert (scores <= correction.value).mean() > 0.9
     assert "of truths lie outside" in found.verdict.text
-    assert "wider" in found.verdict.text
+    assert "outward" in found.verdict.text
     wide = frame.assign(lo=frame["lo"] - 9, hi=frame["hi"] + 9)
     narrower = audit_answers(
         wide, truth="y", answer="yhat", low="lo", high="hi", ledger=False, independent=True
     )
     assert narrower.certificate.together[0].value < 0
-    assert "narrower" in narrower.verdict.text
+    assert "inward" in narrower.verdict.text
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,14 @@ def _regression(context: Context) -> Verdict:
         # the largest residual covers
         needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))
         what = plural(context.group_name) if context.groups is not None else "rows"
+        beyond = facts.values.get("outside.count", 0)
+        if beyond and n >= needed:
+            low, high = facts.options["target_range"]
+            sentence = (
+                f"Nothing useful can be guaranteed: {beyond:,} of {facts['rows']:,} {context.held_back}rows"
+                f" lie outside the stated range, {low:,.10g} to {high:,.10g}, and no interval holds them."
+            )
+            return Verdict(kind="nothing useful", sentence=sentence)
         sentence = f"Nothing useful can be guaranteed with {n} {context.held_back}{what}; label at least {needed}."
         return Verdict(kind="nothing useful", sentence=sentence)
     share = f"{100 * (1 - context.options.alpha):g}%"

@@ -109,9 +109,9 @@ def _of_intervals(context: Context, misses: Claim) -> Verdict:
     if correction is not None and np.isfinite(number(correction)):
         size = number(correction)
         moved = show(abs(size), "number", "<=" if size > 0 else ">=")
-        how = "wider" if size > 0 else "narrower"
+        how = "outward" if size > 0 else "inward"
         sentence += (
-            f"; at least {share} lie inside once both ends are moved **{moved} {how}** (both together,"
+            f"; at least {share} lie inside once each end is moved **{moved} {how}** (both together,"
             f" {confidence(context)} confidence)."
         )
     else:

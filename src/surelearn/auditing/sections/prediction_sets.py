@@ -124,8 +124,9 @@ def _scored(context: Context, sets: PredictionSets) -> str:
     at = f"{math.exp(-cut) if falls else cut:.4g}"
     side, at = "least" if falls else "most", "the threshold of its class" if sets.per_class else at
     return (
-        f"A set holds each class whose {SCORED[sets.score]} is at {side} {at}. That score was {chosen};"
-        " the certified rows gave the threshold: it is the score of a rank that was fixed by their number."
+        f"A set holds each class whose {SCORED[sets.score]} is at {side} {at}. What is compared with the"
+        f" threshold was {chosen}; the threshold is that of a certified row, the rank of which followed"
+        " from the number of these rows alone."
     )
 
 
