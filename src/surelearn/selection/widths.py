@@ -357,5 +357,5 @@ def _described(model: IntervalRegressor) -> Around | Parts:
     from surelearn.lacking import Lacking
 
     if hasattr(model, "regressor_"):
-        return Around(model.regressor_)
+        return Around(model.regressor_, adds=True)
     return Parts(form=Lacking("closed form", f"{describe(model)} is not fitted"))

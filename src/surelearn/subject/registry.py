@@ -107,12 +107,15 @@ class Around:
     steps : (name, step) of what prepares rows for it, in turn
     target : what targets were prepared by, so that predictions are given back through its inverse
     cut : the decision threshold that its answers follow
+    adds : whether it only adds something, such as widths of intervals, to a model that was fitted as
+        it stands
     """
 
     inside: Model
     steps: tuple[tuple[str, Model], ...] = ()
     target: Model = None
     cut: DecisionThreshold | None = None
+    adds: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -251,7 +251,7 @@ class Subject:
         return (
             self.around is None
             or self.around.target is not None
-            or not (self.around.steps or self.around.cut)
+            or not (self.around.steps or self.around.cut or self.around.adds)
         )
 
     def prepared_names(self, count: int) -> tuple[str, ...]:
