@@ -210,6 +210,22 @@ def test_a_range_that_fit_rows_contradict_is_refused_before_anything_is_fitted(m
             asked(table(300), target="y", **{**QUICK, "models": Never()}, target_range=(0, 1))
 
 
+@pytest.mark.parametrize(
+    ("rows", "leak", "why"),
+    [
+        (120, False, "too few rows were predicted"),
+        (700, True, "a column that may repeat the target"),
+    ],
+)
+def test_a_form_that_is_not_used_although_asked_for_is_told(rows, leak, why):
+    frame = table(rows)
+    found = audited(frame.assign(leak=2 * frame["y"]) if leak else frame, width="quantiles")
+    assert found.certificate["error_quantile"].value > 0
+    page = found.to_html()
+    assert "The form quantiles was asked for and is not used" in page
+    assert why in page
+
+
 def test_too_many_targets_outside_the_range_are_no_lack_of_rows():
     frame = table(400)
     X, y = frame[["a", "b"]].to_numpy(), frame["y"].to_numpy()

@@ -172,6 +172,12 @@ def _beyond(context: Context) -> list[str]:
 def _of_forms(context: Context, score: float | None) -> list[str]:
     """Which form of intervals was chosen, and why, and what its score means; None: it is constant."""
     compared, used = context.widths
+    asked = context.options.width
+    if not compared and score is None and asked not in (None, "constant"):
+        why = "too few rows were predicted by fits without them to learn widths"
+        if context.suspects:
+            why = "beside a column that may repeat the target, two models are certified by one distance"
+        return [f"The form {asked} was asked for and is not used: {why}."]
     if not compared:
         return []
     how = "The form of the intervals was stated."
