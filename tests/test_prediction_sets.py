@@ -24,6 +24,7 @@ from surelearn.certification import uncounted
 from surelearn.operating import PredictionSets
 from surelearn.operating.sets import SCORES, choose_score, from_words, in_words, nonconformity
 from surelearn.plain import content_hash
+from surelearn.subject.recorded import RecordedScores
 
 CLASSES = (0, 1, 2)
 
@@ -141,6 +142,24 @@ def test_another_score_on_the_same_rows_is_told():
     made = [surelearn.certify(Shares(), X, y, sets=0.1, set_score=score) for score in SCORES]
     told = [certificate.facts.setting.partition("candidates=")[2] for certificate in made]
     assert told == ["", "2", "3", "4"]
+
+
+def test_recorded_scores_pay_for_either_reading():
+    """That they lie between 0 and 1 is read from the certified rows, and decides what a label is
+    scored by.
+    """
+    rng = np.random.default_rng(5)
+    y = rng.random(400) < 0.5
+    p = np.clip(0.25 + 0.5 * y + 0.2 * rng.normal(size=400), 0, 1)
+    labels, frame = np.where(y, "yes", "no"), pd.DataFrame({"p": p})
+    model = RecordedScores("p", ("no", "yes"), "x", positive="yes", threshold=0.5)
+    made = surelearn.certify(model, frame, labels, sets=0.2)
+    scores = nonconformity("probability", np.column_stack([1 - p, p]))
+    of_truth = np.sort(scores[np.arange(400), y.astype(int)])
+    rank = int(conformal_rank_pac(400, 0.2, 0.0125 / 2))
+    assert rank > conformal_rank_pac(400, 0.2, 0.0125)
+    assert made.sets.thresholds == (of_truth[rank - 1],)
+    assert made.verify(model, frame, labels)
 
 
 def test_what_a_label_is_scored_by_is_chosen_without_certified_rows(monkeypatch):

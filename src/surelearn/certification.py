@@ -83,7 +83,7 @@ from surelearn.quantities import NOVEL, OF_SETS, Quantity, Table, quantities, sh
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
 from surelearn.subject.bands import range_of
-from surelearn.subject.recorded import from_columns
+from surelearn.subject.recorded import RecordedScores, from_columns
 from surelearn.types import AnyArray, Label, Model, RowsLike
 
 LONGEST_NAME = 60
@@ -323,7 +323,10 @@ def certify(
         )
     what = _shifted(what, weights, weight_bound, proportional)
     if sets is not None:
-        what = _with_sets(what, sets, per_class, set_score, delta * (1 - headline) / candidates)
+        # whether recorded scores are probabilities, these rows say: each reading pays
+        readings = 2 if isinstance(model, RecordedScores) else 1
+        left = delta * (1 - headline) / (candidates * readings)
+        what = _with_sets(what, sets, per_class, set_score, left)
     chosen_here: list[Lacking] = []
     if requirement is not None:
         what = _required(what, requirement, thresholds, groups, delta * headline / candidates)
@@ -1032,8 +1035,7 @@ class _Writer:
         """How often prediction sets hold the true label, at the threshold of a rank."""
         name, n = quantity.name, self.facts[f"{quantity.name}.n"]
         if self.facts[f"{name}.threshold"] is None:
-            each = delta / self.candidates
-            fewest = sure_rows(1 - (self.what.sets or 0.0), each)
+            fewest = sure_rows(1 - (self.what.sets or 0.0), self.what.sets_delta)
             which = f"rows where it is {name[4:-1]}" if self.what.per_class else "rows"
             why = f"{n:,} {which} are fewer than the {fewest:,} that are needed: it is in every set"
             if n >= fewest:
