@@ -119,7 +119,9 @@ AUDIT = [
     f"The page has one δ, {Options().delta:g} by default: {part(default(surelearn.certify, 'headline'))}"
     " of it is for the headline",
     f"where a class has less than a {part(rare.RARE / 2)} of the fit rows (of K classes: less than"
-    f" {rare.RARE:g}/K) and the guaranteed bound on its errors is more than"
+    f" {rare.RARE:g}/K; less than a {part(rare.NAMED / 2)}, if there are two and its name says that it"
+    " matters, such as yes, positive, sick, fraud, cancer or 1) and the guaranteed bound on its errors is"
+    " more than"
     f" {'twice' if rare.FAR == 2 else rare.FAR} the headline",
     f"than one independent row in a {word(round(1 / novelty.BY_CHANCE))} would",
     f"the distance to its {novelty.NEIGHBOR}th nearest fit row",

@@ -335,7 +335,7 @@ def test_no_file(tmp_path):
     (tmp_path / "new.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match=r"Did you mean 'new.csv'"):
         open_stream(tmp_path / "now.csv")
-    with pytest.raises(DataError, match="is a directory"):
+    with pytest.raises(DataError, match="is a folder without Parquet files"):
         open_stream(tmp_path)
 
 

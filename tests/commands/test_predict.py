@@ -66,7 +66,7 @@ def test_rows_far_outside_are_flagged(place, shell):
     result = shell.run("predict classes/model new.csv --out p.csv")
     outside = pd.read_csv("p.csv", keep_default_na=False)["outside"].tolist()
     assert outside == ["", "x", "x; c", "", "", ""]
-    said = "'x' lies far outside the rows that the model was fitted on in 2 rows (column `outside`)"
+    said = "far outside the rows that the model was fitted on (column `outside`): 'x' (2 rows)"
     assert said in result.stderr
     saved = read_model("classes/model")
     plain = saved.schema.to_dict()

@@ -87,7 +87,7 @@ def test_labels_become_plus_and_minus_one(tmp_path, labels, outputs):
 def test_bad_files(tmp_path):
     with pytest.raises(ValueError, match=r"gone\.parquet does not exist"):
         ParquetRows(tmp_path / "gone.parquet", "y")
-    with pytest.raises(ValueError, match="directory"):
+    with pytest.raises(ValueError, match="is a folder without Parquet files"):
         ParquetRows(tmp_path, "y")
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"text\.parquet is not a parquet file, or is damaged"):

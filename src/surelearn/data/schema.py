@@ -211,14 +211,17 @@ class Notes:
             )
         for column, count in self.infinite.items():
             yield f"{shown(column)} is infinite in {count:,} rows, taken as missing"
-        for column, count in self.outside.most_common(MOST_TOLD):
-            rows = "1 row" if count == 1 else f"{count:,} rows"
+        if self.outside:
+            told = [
+                f"{shown(column)} ({count:,} {'row' if count == 1 else 'rows'})"
+                for column, count in self.outside.most_common(MOST_TOLD)
+            ]
+            if (more := len(self.outside) - MOST_TOLD) > 0:
+                told.append(f"{more:,} more")
             yield (
-                f"{shown(column)} lies far outside the rows that the model was fitted on in {rows}"
-                " (column `outside`); what is certified is about rows like those it was audited on"
+                f"far outside the rows that the model was fitted on (column `outside`): {', '.join(told)};"
+                " what is certified is about rows like those it was audited on"
             )
-        if (more := len(self.outside) - MOST_TOLD) > 0:
-            yield f"so do {more:,} more columns"
 
 
 def _pair(ends: Any) -> tuple[float, float] | None:

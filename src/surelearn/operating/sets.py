@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from scipy.special import softmax
 
 from surelearn.bounds.holdout import conformal_rank_pac
 from surelearn.lacking import Lacking
@@ -238,10 +239,8 @@ def shares_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array:
     values = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     if values.shape != (len(values), len(own)) or not np.isfinite(values).all():
         raise ValueError(f"prediction sets need one score per row and label: {given.reason}")
-    powers = np.exp(values - values.max(axis=1, keepdims=True))
-    powers /= powers.sum(axis=1, keepdims=True)
-    made = np.zeros((len(powers), len(classes)))
-    for label, column in zip(own, powers.T, strict=True):
+    made = np.zeros((len(values), len(classes)))
+    for label, column in zip(own, softmax(values, axis=1).T, strict=True):
         if label in classes:
             made[:, classes.index(label)] = column
     return made

@@ -24,7 +24,7 @@ def test_the_sentence_of_the_program_itself(place):
     [
         ("missing.csv", "missing.csv does not exist"),
         ("t.cvs", "Did you mean 't.csv'?"),
-        ("folder", "is a directory"),
+        ("folder", "is a folder without Parquet files"),
         ("irs", "Did you mean 'iris'?"),
         ("boston", "neither a file"),
         ("", ""),
