@@ -439,6 +439,7 @@ class _Live:
         columns as `predict` writes them.
         """
         from surelearn.data.schema import read_labels
+        from surelearn.lacking import Lacking
         from surelearn.prediction import intervals
 
         sets = self.certificate.sets
@@ -450,7 +451,8 @@ class _Live:
         if not self.banded:
             return {}
         if self.complete:
-            return {"intervals": intervals(self.predictor.saved.model, features, self.certificate)}
+            ends = intervals(self.predictor.saved.model, features, self.certificate)
+            return {} if isinstance(ends, Lacking) else {"intervals": ends}
         if not {"low", "high"} <= set(self.names):
             return {}
         ends = (read_labels(table.column(name), "number", decimal=decimal) for name in ENDS)

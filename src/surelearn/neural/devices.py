@@ -1,4 +1,4 @@
-"""Where a network is trained and asked."""
+"""Whether there is PyTorch, and where a network is trained and asked."""
 
 from __future__ import annotations
 
@@ -29,3 +29,20 @@ def device_of(device: str) -> torch.device:
     if made.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("device='cuda' needs a GPU that PyTorch can use, and there is none here")
     return made
+
+
+def has_torch() -> bool:
+    """Whether PyTorch is installed."""
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def need_torch() -> None:
+    """Refuse to go on without PyTorch."""
+    if not has_torch():
+        raise ModuleNotFoundError(
+            "networks need PyTorch: pip install 'surelearn[torch]'", name="torch"
+        )

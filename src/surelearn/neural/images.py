@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -26,7 +25,7 @@ from surelearn.earlier import Groups
 from surelearn.lacking import Lacking
 from surelearn.neural.augmentation import Augmentation, MovedRows
 from surelearn.neural.averages import Swa
-from surelearn.neural.devices import device_of
+from surelearn.neural.devices import device_of, has_torch, need_torch
 from surelearn.neural.image_record import ImageRecord
 from surelearn.neural.schedules import OneCycle
 from surelearn.neural.train import Trained, Training, train
@@ -187,7 +186,7 @@ class ImageClassifier(ClassifierMixin, Learner):
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """A small CNN and a small MLP; none without torch."""
-        if _has_torch():
+        if has_torch():
             details = ImageDetails(batch_size=20)
             small: dict[str, Any] = {"epochs": 8, "details": details, "random_state": 0}
             yield cls(widths=(8,), device="cpu", **small)
@@ -198,7 +197,7 @@ class ImageClassifier(ClassifierMixin, Learner):
         """A small one of each kind, on lines of pixels, trained long enough to pass; none without
         torch.
         """
-        if _has_torch():
+        if has_torch():
             details = ImageDetails(batch_size=16)
             yield cls(widths=(16,), epochs=8, learning_rate=0.03, details=details, device="cpu")
             yield cls(
@@ -217,7 +216,7 @@ class ImageClassifier(ClassifierMixin, Learner):
         """Descend on images X (n, height, width[, channels]), or flat rows (n, pixels), with
         labels y (n,) of two classes or more.
         """
-        _need_torch()
+        need_torch()
         details, augmentation = self._check()
         rows = self._rows(X, reset=True)
         if y is None:
@@ -522,14 +521,3 @@ def _standards(X: Tensor) -> tuple[Tensor, Tensor]:
     scale = (torch.stack(about).sum(0) / count).sqrt()
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
     return mean.float(), scale.float()
-
-
-def _has_torch() -> bool:
-    return importlib.util.find_spec("torch") is not None
-
-
-def _need_torch() -> None:
-    if not _has_torch():
-        raise ModuleNotFoundError(
-            "networks need PyTorch: pip install 'surelearn[torch]'", name="torch"
-        )
