@@ -573,7 +573,9 @@ def test_other_certificates_newer_versions_and_other_files_are_refused(binary, a
         Watch.load(tmp_path / "none.json", binary)
 
 
-def test_a_plot_is_written_in_the_format_of_its_name(binary, tmp_path):
+def test_a_plot_is_written_in_the_format_of_its_name(binary, tmp_path, monkeypatch):
+    # what another test loaded says nothing about this one
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     watch = Watch(binary).update(np.zeros(300, int), np.arange(300) % 3 == 0)
     for name, start in (("a.png", b"\x89PNG"), ("a.SVG", b"<?xml"), ("sub/a.pdf", b"%PDF")):
         watch.plot(tmp_path / name)
