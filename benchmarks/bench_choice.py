@@ -1,7 +1,7 @@
 """What the audit chooses, beside what other tools give: same tables, same splits.
 
     python benchmarks/bench_choice.py [--tables titanic sick …] [--splits 5] [--rows 50000]
-    [--minutes M] [--patience P] [--out choice.jsonl]
+    [--minutes M] [--out choice.jsonl]
     [--peer AutoGluon=PYTHON --peer FLAML=PYTHON --peer CatBoost=PYTHON …]
 
 The list of tables below was fixed before any candidate was tuned for it; those of ../shared/data
@@ -9,9 +9,9 @@ take part where they are there. For each split 70% of the rows are to fit on and
 drawn by the split's number. Ours is what `surelearn audit` would choose and fit on the same 70%:
 candidates by cross-validation among them, nothing else. HistGradientBoosting and LightGBM run in
 this environment at their defaults; a peer that conflicts with our constraints runs in its own, whose
-Python is given. AutoGluon and FLAML get half of the CPU time that ours took as wall time, on two
-cores, and at least ten seconds; where other work shares the cores, --patience multiplies that. The CPU
-time that each took beside ours is printed. For classes: errors and log
+Python is given. AutoGluon and FLAML get the CPU time that ours took, and at least ten seconds: their
+clock counts CPU time, so that other work on the machine takes nothing from them. The CPU time that
+each took beside ours is printed. For classes: errors and log
 loss (probabilities clipped to 1e-6; a model without probabilities has none). For numbers: mean
 absolute error, and the width of the constant interval that covers 90% of the scored rows. Answers
 are kept in --out, line by line, so that a run that was stopped goes on. "Behind" is the mean
@@ -175,7 +175,7 @@ KINDS = ("number", "category", "text", "date")
 def theirs(
     peer: str, python: str, table: Table, rows: tuple[Any, Any], split: int, limit: float
 ) -> dict[str, Any]:
-    """A peer's answers, from a process of its own, which is told how many seconds it has."""
+    """A peer's answers, from a process of its own, which is told how many CPU seconds it has."""
     kinds = {c.name: c.kind for c in table.columns if c.kind in KINDS and c.kind != "date"}
     classes = sorted({str(one) for one in table.y}) if table.task == "classification" else []
     frame = table.X[list(kinds)]
@@ -243,7 +243,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                     found = ours(table, *rows, options.minutes)
                     seconds = found["seconds"]
                 else:
-                    limit = options.patience * max(10.0, seconds / 2)
+                    limit = max(10.0, seconds)
                     found = theirs(tool, peers[tool], table, rows, split, limit)
                 line = {"table": source.name, "split": split, "tool": tool, "task": table.task}
                 line |= {"chosen": found["chosen"], "seconds": found["seconds"]}
@@ -303,7 +303,6 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--minutes", type=float, help="as surelearn audit has it, for ours")
-    parser.add_argument("--patience", type=float, default=1.0, help="times the peers' limits")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
     options = parser.parse_args()

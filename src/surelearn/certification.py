@@ -7,92 +7,51 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import stated
-from surelearn.bounds import (
-    auc_lower,
-    balanced_accuracy_lower,
-    betting_interval,
-    betting_lower,
-    betting_upper,
-    clopper_pearson,
-    clopper_pearson_interval,
-    clopper_pearson_lower,
-    conformal_coverage,
-    conformal_radius,
-    conformal_score,
-    dkw_distance,
-    dkw_lower,
-    f1_lower,
-    fixed_sequence_lower,
-    fixed_sequence_mean,
-    fixed_sequence_upper,
-    moments_gain,
-    moments_lower,
-    moments_upper,
-    paired_counts,
-    paired_difference,
-    range_gain,
-    range_mean_lower,
-    range_mean_upper,
-    rate_difference,
-    reweighted_gain,
-    reweighted_mean,
-    reweighted_mean_lower,
-    row_weighted_betting,
-    shifted_mean,
+from surelearn.beforehand import (
+    check_largest_group,
+    check_mean_weight,
+    not_at_a_chosen_threshold,
+    not_claimed,
+    of_losses,
+    of_model,
+    required,
+    shifted,
+    with_further,
+    with_metrics,
+    with_sets,
 )
-from surelearn.bounds.holdout import (
-    BASELINE_UNSEEN,
-    CONTENTS_IID,
-    GROUPS_IID,
-    IID,
-    ORDER,
-    STATED_RANGE,
-)
-from surelearn.bounds.thresholds import sure_rows
-from surelearn.bounds.units import RANGE
-from surelearn.certificate import OVER_GROUPS, Certificate, Facts
-from surelearn.claim import Claim, Covers, Theorem
+from surelearn.certificate import Certificate, Facts
+from surelearn.claim_writer import ClaimWriter
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.lacking import Lacking
 from surelearn.measurement import (
-    LOSSES,
-    METRICS,
-    OF_PROBABILITIES,
     Happened,
     LossesPerUnit,
     Mask,
     Measurement,
     Slices,
-    check_range,
     compared_parts,
     losses_of,
     measure,
 )
 from surelearn.operating import Requirement
 from surelearn.operating.sets import check_asked
-from surelearn.plain import printable
-from surelearn.quantities import NOVEL, OF_SETS, Quantity, Table, quantities, shares
+from surelearn.quantities import quantities
 from surelearn.slicing import Cuts
-from surelearn.subject import Task, classes_of, describe, subject_of, task_of
-from surelearn.subject.bands import range_of
+from surelearn.subject import Task, describe
 from surelearn.subject.recorded import RecordedScores, from_columns
 from surelearn.types import AnyArray, Label, Model, RowsLike
 
-LONGEST_NAME = 60
 # parameters of `certify` that answers and their truth take the place of, or that follow from them
 _OF_ANSWERS = {"model", "X", "y", "answers", "truth", "task", "classes", "unseen", "baseline"}
 _LEAST_CHANGES = 16
-_STRANGE = 1e-6
 _MOST_REMEMBERED = 10_000
-MOST_THRESHOLDS = 1000
 _COUNTED = ContextVar("counted", default=True)
 # hashes of the models that this process certified, by the targets
 _CERTIFIED: dict[str, list[str]] = {}
@@ -294,7 +253,7 @@ def certify(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
             )
         taken = losses_of(losses, model, X)
-        what = _what_losses(taken, loss_range, loss, largest_group, better)
+        what = of_losses(taken, loss_range, loss, largest_group, better)
     else:
         if given := [
             n
@@ -306,7 +265,7 @@ def certify(
             raise ValueError(f"better={better!r} goes with losses per unit: pass losses=, too")
         if model is None or X is None or y is None:
             raise ValueError("certify needs a model with X and y, or losses, one number per unit")
-        what = _what(
+        what = of_model(
             model,
             task=task,
             classes=classes,
@@ -321,25 +280,25 @@ def certify(
             largest_group=largest_group,
             target_range=target_range,
         )
-    what = _shifted(what, weights, weight_bound, proportional)
+    what = shifted(what, weights, weight_bound, proportional)
     if sets is not None:
         # whether recorded scores are probabilities, these rows say: each reading pays
         readings = 2 if isinstance(model, RecordedScores) else 1
         left = delta * (1 - headline) / (candidates * readings)
-        what = _with_sets(what, sets, per_class, set_score, left)
+        what = with_sets(what, sets, per_class, set_score, left)
     chosen_here: list[Lacking] = []
     if requirement is not None:
-        what = _required(what, requirement, thresholds, groups, delta * headline / candidates)
+        what = required(what, requirement, thresholds, groups, delta * headline / candidates)
     if what.thresholds:
         asked = {"slice_risk": slices, "gain": baseline, "novel_risk": novel}
-        chosen_here = _not_at_a_chosen_threshold(asked, further)
+        chosen_here = not_at_a_chosen_threshold(asked, further)
         slices, baseline, novel, further = None, None, None, ()
-    classified = what.task == "classification"  # `_with_metrics` refuses metrics of others
+    classified = what.task == "classification"  # `with_metrics` refuses metrics of others
     compared = list(compared_parts(slices, X)) if classified and "differences" in metrics else []
-    what, without = _with_metrics(
+    what, without = with_metrics(
         what, model, metrics, bins, grouped=groups is not None, compared=bool(compared)
     )
-    what = _with_further(what, further)
+    what = with_further(what, further)
     if novel is not None and groups is not None:
         raise ValueError(
             "novel goes with independent contents, not with groups: a new group is novel by itself"
@@ -359,7 +318,7 @@ def certify(
         further=further,
     )
     if what.weight_bound is not None and not what.proportional:
-        _check_mean_weight(values, what.weight_bound)
+        check_mean_weight(values, what.weight_bound)
     walk = f" {what.require} {what.thresholds}" if what.require else ""
     walk += f" {set_score}" if sets is not None and set_score != Measurement.set_score else ""
     hashes, looks = _identity(
@@ -377,9 +336,9 @@ def certify(
         },
         values=values,
     )
-    writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
+    writer = ClaimWriter(facts, what, delta, int(candidates), grouped=groups is not None)
     against = baseline is not None or baseline_losses is not None
-    writer.lacking += [*_not_claimed(what, against=against), *without, *chosen_here]
+    writer.lacking += [*not_claimed(what, against=against), *without, *chosen_here]
     table = quantities(
         what, _slice_names(values), against=against, novel=novel is not None, compared=compared
     )
@@ -389,79 +348,6 @@ def certify(
         lacking=tuple(writer.lacking),
         delta=delta,
     )
-
-
-CHOSEN_HERE = "it depends on the threshold, which was chosen on these rows"
-
-
-def _required(
-    what: Measurement,
-    requirement: Requirement,
-    thresholds: Sequence[float] | None,
-    groups: npt.ArrayLike | None,
-    delta: float,
-) -> Measurement:
-    """The measurement with what its operating point must keep, checked."""
-    kind, text = requirement.quantity, str(requirement)
-    if groups is not None or what.weight_bound is not None:
-        other = "groups" if groups is not None else "weights"
-        raise ValueError(f"require counts independent rows one by one: it does not go with {other}")
-    if kind == "mean_error":
-        if what.task != "regression" or what.loss != "absolute" or what.loss_bound is None:
-            raise ValueError(
-                "require='mean_error <= …' is about the absolute error of numbers and needs"
-                " loss_bound, which no error exceeds"
-            )
-        if thresholds is not None:
-            raise ValueError("require='mean_error <= …' has no thresholds: leave them out")
-        return replace(what, require=text)
-    if what.task != "classification":
-        raise ValueError(f"require={text!r} is about classes; of numbers say 'mean_error <= …'")
-    if kind != "error" and what.positive is None:
-        raise ValueError(f"require={text!r} needs positive, the class that matters")
-    if (kind == "mean_cost") != (what.cost is not None):
-        raise ValueError("cost and require='mean_cost <= …' go together, and with no other require")
-    walked = _walked(thresholds)
-    return replace(what, require=text, thresholds=walked, walk_delta=delta, constants=())
-
-
-def _with_sets(
-    what: Measurement, sets: float, per_class: bool, score: str, left: float
-) -> Measurement:
-    """The measurement with prediction sets, whose thresholds have a part of what is ``left`` of δ."""
-    if what.task != "classification":
-        raise ValueError("sets are about labels; of numbers the prediction interval is claimed")
-    if what.weight_bound is not None:
-        raise ValueError("sets rank rows as they were drawn: they do not go with weights")
-    shared = left * OF_SETS / (len(what.classes) if per_class else 1)
-    return replace(what, sets=sets, per_class=per_class, set_score=score, sets_delta=shared)
-
-
-def _walked(thresholds: Sequence[float] | None) -> tuple[float, ...]:
-    """Thresholds in the order of a walk."""
-    if thresholds is None:
-        raise ValueError(
-            "require needs thresholds, in the order in which they are tried, fixed on other rows:"
-            " surelearn.operating.ladder makes them"
-        )
-    try:
-        given = np.asarray(thresholds, dtype=float)
-    except (TypeError, ValueError):
-        given = np.array([np.nan])
-    if given.ndim != 1 or not given.size or not np.isfinite(given).all():
-        raise ValueError(f"thresholds must be finite numbers, at least one, not {thresholds!r:.60}")
-    if given.size > MOST_THRESHOLDS:
-        raise ValueError(f"thresholds must be at most {MOST_THRESHOLDS:,}, not {given.size:,}")
-    return tuple(given.tolist())
-
-
-def _not_at_a_chosen_threshold(
-    asked: Mapping[str, object], further: Sequence[Happened]
-) -> list[Lacking]:
-    """What depends on the threshold, and is not claimed where these rows chose it."""
-    names = ["risk", "class_error", *(name for name, given in asked.items() if given is not None)]
-    names += [one.what.quantity for one in further]
-    return [Lacking(name, CHOSEN_HERE) for name in dict.fromkeys(names)]
 
 
 def certify_counted(
@@ -504,7 +390,7 @@ def certify_counted(
     """
     stated.fraction("delta", delta)
     if loss is None:
-        what = _what(
+        what = of_model(
             model,
             task="classification",
             classes=list(classes),
@@ -520,9 +406,9 @@ def certify_counted(
         )
     else:
         kind = np.empty(0, dtype=bool if binary else float)
-        what = _what_losses(kind, loss_range, loss, None, "higher")
+        what = of_losses(kind, loss_range, loss, None, "higher")
     named = tuple(compared) if "differences" in metrics else ()
-    what, without = _with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    what, without = with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
     values = facts(what)
     hashes = {"model": fingerprint_model(model), "rows": rows}
     hashes |= {} if baseline is None else {"baseline": fingerprint_model(baseline)}
@@ -533,102 +419,11 @@ def certify_counted(
         options={**what.options(), "delta": delta, "candidates": 1, "one_pass": True},
         values=values,
     )
-    writer = _Writer(made, what, delta, 1, grouped=False)
+    writer = ClaimWriter(made, what, delta, 1, grouped=False)
     writer.lacking += without
     table = quantities(what, _slice_names(values), against=against, novel=False, compared=named)
     claims = writer.write(table, 0.5)
     return Certificate(facts=made, claims=claims, lacking=tuple(writer.lacking), delta=delta)
-
-
-def _what_losses(
-    losses: npt.NDArray[Any],
-    loss_range: tuple[float, float] | None,
-    loss: object,
-    largest_group: int | None,
-    better: Literal["lower", "higher"],
-) -> Measurement:
-    """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by
-    their type, not their values.
-    """
-    called = "loss" if loss is None else loss
-    if (
-        not isinstance(called, str)
-        or not 0 < len(called) <= LONGEST_NAME
-        or printable(called) != called
-    ):
-        raise ValueError(
-            f"loss must say what the loss is in 1 to {LONGEST_NAME} printable characters, not"
-            f" {called!r:.80}"
-        )
-    low, high = check_range((0.0, 1.0) if loss_range is None else loss_range)
-    if largest_group is not None and low != 0:
-        raise ValueError(
-            f"largest_group needs losses whose range starts at 0: subtract {low:g} from losses and"
-            " loss_range"
-        )
-    if better not in ("lower", "higher"):
-        raise ValueError(f"better must be 'lower' or 'higher', not {better!r:.60}")
-    if largest_group is not None and better == "higher":
-        raise ValueError(
-            "largest_group goes with losses, not with grades: certify 1 − grade instead"
-        )
-    binary = losses.dtype.kind in "biu" and (low, high) == (0.0, 1.0)
-    return Measurement(
-        task="losses",
-        loss=called,
-        loss_range=(low, high),
-        binary=binary,
-        largest_group=largest_group,
-        better=better,
-    )
-
-
-def _with_further(what: Measurement, further: Sequence[Happened]) -> Measurement:
-    """The measurement with more rates of the same units."""
-    if not further:
-        return what
-    if what.task == "regression" and not what.banded:
-        raise ValueError(
-            "further rates go with classification, losses per unit, or intervals of each row's own"
-        )
-    if what.weight_bound is not None and any(one.what.kind == "interval" for one in further):
-        raise ValueError("a rate from both sides does not go with weights")
-    return replace(what, further=tuple(one.what for one in further))
-
-
-def _shifted(
-    what: Measurement, weights: npt.ArrayLike | None, weight_bound: float | None, proportional: bool
-) -> Measurement:
-    """The measurement with its stated covariate shift, if there is one."""
-    if weights is None and weight_bound is None and not proportional:
-        return what
-    if weights is None or weight_bound is None:
-        raise ValueError(
-            "a covariate shift takes both weights and weight_bound, which no weight exceeds, stated"
-            " beforehand"
-        )
-    bound = stated.positive("weight_bound", weight_bound)
-    if bound < 1 and not proportional:  # a density ratio of mean 1 exceeds 1 somewhere, or is 1
-        raise ValueError(f"weight_bound must be finite and at least 1, not {bound:g}")
-    if what.largest_group is not None:
-        raise ValueError(
-            "largest_group does not go with weights: there is no claim about the rows of shifted"
-            " groups"
-        )
-    return replace(what, weight_bound=bound, proportional=bool(proportional))
-
-
-def _check_mean_weight(values: Mapping[str, Any], weight_bound: float) -> None:
-    """Refuse weights that cannot be a density ratio, since their mean is not 1: surely, but for
-    one time in a million.
-    """
-    weights = np.asarray(values.get("risk.weights", values.get("loss.weights", (1.0,))))
-    low, high = betting_interval(weights, _STRANGE, loss_bound=weight_bound)
-    if not low <= 1 <= high:
-        raise ValueError(
-            f"weights must be a density ratio, whose mean is 1: theirs is {weights.mean():.4g};"
-            " weights that are known up to a factor go with proportional=True"
-        )
 
 
 def _identity(
@@ -665,147 +460,6 @@ def _identity(
     return hashes, _looks_here(
         hashes.get("model", made), units, none if y is None else np.asarray(y)
     )
-
-
-def _what(
-    model: Model,
-    *,
-    task: Task | None,
-    classes: npt.ArrayLike | None,
-    unseen: npt.ArrayLike | None,
-    positive: Label,
-    majority: Label,
-    baseline: Model,
-    cost: float | None,
-    alpha: float,
-    loss: str,
-    loss_bound: float | None,
-    largest_group: int | None,
-    target_range: tuple[float, float] | None = None,
-) -> Measurement:
-    """Everything that is fixed before the rows are looked at, checked."""
-    if task is None and classes is not None and isinstance(subject_of(model).task, Lacking):
-        task = "classification"
-    task = task_of(model, task)
-    if task == "regression":
-        stated.fraction("alpha", alpha)
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, not {loss!r}")
-        if loss_bound is not None:
-            stated.positive("loss_bound", loss_bound)
-        return Measurement(
-            task=task,
-            alpha=alpha,
-            loss=loss,
-            loss_bound=loss_bound,
-            largest_group=largest_group,
-            banded=not isinstance(subject_of(model).band, Lacking),
-            target_range=range_of(model)
-            if target_range is None
-            else check_range(target_range, "target_range"),
-        )
-    if target_range is not None:
-        raise ValueError("target_range is about numbers, and the model answers classes")
-    known = classes_of(model, classes)
-    if known is None:
-        raise ValueError("the model does not say which labels it knows: pass classes=")
-    others = () if unseen is None else tuple(np.asarray(unseen).tolist())
-    others = tuple(label for label in others if label not in known)
-    if len({str(label) for label in (*known, *others)}) < len(known) + len(others):
-        raise ValueError(
-            "two labels of the model read the same, such as 1 and '1': give them different names"
-        )
-    for name, label in (("positive", positive), ("majority", majority)):
-        if label is not None and label not in known:
-            raise ValueError(
-                f"{name}={label!r} is not a label of the model: it knows"
-                f" {', '.join(map(repr, known[:5]))}"
-            )
-    if cost is not None and (positive is None or not 0 < cost < float("inf")):
-        raise ValueError(
-            "cost must be a positive number and needs positive=, the class whose miss costs it:"
-            f" {cost!r}"
-        )
-    constants = () if baseline is not None else (majority,) if majority is not None else known
-    if cost is not None and len(constants) > 1:  # all answers but the positive one cost the same
-        constants = (next(label for label in known if label != positive), positive)
-    return Measurement(
-        task=task,
-        classes=known,
-        positive=positive,
-        constants=constants,
-        cost=cost,
-        by_cost=cost is not None,
-        largest_group=largest_group,
-        unseen=others,
-    )
-
-
-def _with_metrics(
-    what: Measurement,
-    model: Model,
-    metrics: Sequence[str],
-    bins: Sequence[float],
-    *,
-    grouped: bool,
-    compared: bool,
-) -> tuple[Measurement, list[Lacking]]:
-    """The measurement with the metrics that can be claimed, and why others cannot; all of that is
-    known before the rows are looked at.
-    """
-    asked = (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if unknown := [name for name in asked if name not in METRICS]:
-        raise ValueError(f"metrics must be among {', '.join(METRICS)}, not {unknown[0]!r}")
-    if asked and what.task != "classification":
-        raise ValueError("metrics go with classification")
-    edges = tuple(float(edge) for edge in bins)
-    if any(not 0 < edge < 1 for edge in edges) or any(a >= b for a, b in pairwise(edges)):
-        raise ValueError(f"bins must be numbers between 0 and 1, rising, not {bins!r:.80}")
-    probable = not asked or subject_of(model).gives_probabilities
-    possible: list[str] = []
-    lacking: list[Lacking] = []
-    for name in (name for name in METRICS if name in asked):
-        if what.weight_bound is not None:
-            reason = "it is claimed for rows as they were drawn, not for a shifted population"
-        elif grouped and name in ("auc", "f1", "balanced_accuracy", "differences"):
-            reason = "rows belong together in groups, and it is no mean over groups"
-        elif name in OF_PROBABILITIES and not probable:
-            reason = "the model gives no probabilities"
-        elif name == "auc" and what.score_class is None:
-            reason = "of several classes it is about one that matters: state it as positive"
-        elif name == "f1" and what.positive is None:
-            reason = "it is about a class that matters: state it as positive"
-        elif name in ("balanced_accuracy", "f1", "differences") and what.thresholds:
-            reason = CHOSEN_HERE
-        elif name == "differences" and not compared:
-            reason = "there is no column with several slices to compare"
-        else:
-            possible.append(name)
-            continue
-        keys = {"brier": "brier_score", "differences": "error_difference"}
-        lacking.append(Lacking(what=keys.get(name, name), reason=reason))
-    if not possible:
-        return what, lacking
-    kept = edges if "calibration" in possible else ()
-    return replace(what, metrics=tuple(possible), bins=kept), lacking
-
-
-def check_largest_group(
-    largest_group: int | None, groups: npt.ArrayLike | None, name: str = "largest_group"
-) -> None:
-    """Refuse a largest group that cannot be one: without groups, no count, or smaller than some
-    group.
-    """
-    if largest_group is None:
-        return
-    if groups is None:
-        raise ValueError(f"{name} needs groups, rows that belong together")
-    stated.whole(name, largest_group)
-    if np.unique(np.asarray(groups).astype(str), return_counts=True)[1].max() > largest_group:
-        raise ValueError(
-            f"{name} {largest_group} is too small, some group has more rows: state how many a group"
-            " can have"
-        )
 
 
 @contextmanager
@@ -852,308 +506,7 @@ def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> st
     return f"checked on {values['rows']:,} {units}{groups}" + (" it had not seen" if known else "")
 
 
-_PROBABLE = ("auc", "brier_score", "log_loss", "calibration")  # read from probabilities
-# of a metric that is made of several counts: its theorem, and which facts its inputs are
-_OF_COUNTS: dict[str, tuple[Theorem[..., Any], dict[str, str]]] = {
-    "auc": (auc_lower, {"auc": "value", "positives": "positives", "negatives": "negatives"}),
-    "f1": (f1_lower, {"successes": "count", "n": "n"}),
-    "balanced": (balanced_accuracy_lower, {"counts": "counts", "sizes": "sizes"}),
-    "difference": (rate_difference, {"counts": "counts", "sizes": "sizes"}),
-}
-
-
-class _Writer:
-    """Turns facts into simultaneous claims, dividing δ before looking at any number."""
-
-    def __init__(
-        self, facts: Facts, what: Measurement, delta: float, candidates: int, *, grouped: bool
-    ) -> None:
-        self.facts, self.what, self.delta, self.candidates, self.grouped = (
-            facts,
-            what,
-            delta,
-            candidates,
-            grouped,
-        )
-        self.lacking: list[Lacking] = []
-        like = "units like these" if what.task == "losses" else "rows like these"
-        population = "the mean over a new group like these" if grouped else like
-        self.covers = Covers(
-            predictor=facts.hashes.get("model", ""),
-            loss="zero_one" if what.task == "classification" else what.loss,
-            population=(
-                population
-                if what.weight_bound is None
-                else f"{population}, shifted as the weights say"
-            ),
-            rows=facts.hashes["rows"],
-        )
-
-    def write(self, table: Table, headline: float) -> tuple[Claim, ...]:
-        """Give each line its part of δ; within a line, equal parts again."""
-        claims: list[Claim | None] = []
-        for members, share in zip(table, shares(table, headline), strict=True):
-            part = self.delta * share / len(members)
-            claims += [self.claim(quantity, part) for quantity in members]
-        return tuple(claim for claim in claims if claim is not None)
-
-    def claim(self, quantity: Quantity, delta: float) -> Claim | None:
-        """The claim of one line of the table, or None where no unit is concerned; its part of δ is
-        spent all the same.
-        """
-        if quantity.quantity in _PROBABLE and "probabilities" in self.facts:
-            self.lacking.append(Lacking(quantity.quantity, self.facts["probabilities"]))
-            return None
-        if quantity.kind == "radius":
-            return self._radius(quantity, delta)
-        if quantity.kind == "row-weighted":
-            return self._row_weighted(quantity, delta)
-        if quantity.kind == "gain":
-            return self._gain(quantity, delta)
-        if quantity.kind == "interval":
-            return self._interval(quantity, delta)
-        if quantity.kind == "walk":
-            return self._walk(quantity, delta)
-        if quantity.kind == "set":
-            return self._covered(quantity, delta)
-        if quantity.kind in ("band", "distance"):
-            return self._at_every_threshold(quantity, delta)
-        if quantity.kind in _OF_COUNTS:
-            theorem, read = _OF_COUNTS[quantity.kind]
-            read = {name: f"{quantity.name}.{fact}" for name, fact in read.items()}
-            return self.facts.claim(theorem, read, **self._options(quantity, delta))
-        claim = self._mean(quantity, delta)
-        if claim is None or quantity.name != "novel":
-            return claim
-        population = f"{NOVEL}, each counted once; not new patients"
-        assumptions = tuple(CONTENTS_IID if line == IID else line for line in claim.assumptions)
-        return replace(
-            claim, covers=replace(claim.covers, population=population), assumptions=assumptions
-        )
-
-    def _mean(self, quantity: Quantity, delta: float) -> Claim | None:
-        """A mean loss: binomial for rates of rows, betting on a stated range, on weighted
-        losses where there is a shift.
-        """
-        name, lower, weighted = quantity.name, quantity.lower, self.what.weight_bound is not None
-        if f"{name}.variance" in self.facts:
-            return self._of_moments(quantity, delta)
-        counted = quantity.bounds is None and not weighted
-        sample = f"{name}.means" if counted else f"{name}.losses"
-        if (
-            self.facts[f"{name}.n"] == 0
-            if counted and not self.grouped
-            else self.facts[sample] == ()
-        ):
-            unit = "group has" if self.grouped and counted else "row is among"
-            reason = f"{quantity.label}: no {unit} such rows"
-            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
-            return None
-        options = self._options(quantity, delta)
-        if counted and not self.grouped:
-            if lower:
-                read = {"successes": f"{name}.count", "n": f"{name}.n"}
-                return self.facts.claim(clopper_pearson_lower, read, **options)
-            return self.facts.claim(
-                clopper_pearson, {"errors": f"{name}.count", "n": f"{name}.n"}, **options
-            )
-        read = {"losses": sample}
-        if weighted:
-            whole = not (quantity.within or lower or self.what.proportional)
-            theorem = shifted_mean if whole else reweighted_mean_lower if lower else reweighted_mean
-            return self.facts.claim(theorem, read | {"weights": f"{name}.weights"}, **options)
-        if quantity.bounds is not None and quantity.bounds[0] != 0:
-            return self.facts.claim(
-                range_mean_lower if lower else range_mean_upper, read, **options
-            )
-        return self.facts.claim(betting_lower if lower else betting_upper, read, **options)
-
-    def _of_moments(self, quantity: Quantity, delta: float) -> Claim | None:
-        """A mean of which the number of rows, their mean and variance are known."""
-        name = quantity.name
-        if self.facts[f"{name}.n"] == 0:
-            reason = f"{quantity.label}: no row is among such rows"
-            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
-            return None
-        low, high = quantity.bounds or (0.0, 1.0)
-        options = {**self._options(quantity, delta), "low": low, "high": high}
-        options.pop("loss_bound", None)
-        read = {one: f"{name}.{one}" for one in ("mean", "variance", "n")}
-        return self.facts.claim(moments_lower if quantity.lower else moments_upper, read, **options)
-
-    def _counted_gain(self, quantity: Quantity, options: dict[str, Any]) -> Claim:
-        """How much better than another, from counts or sums of what one pass compared."""
-        if f"{quantity.than}.better" in self.facts:
-            read = {one: f"{quantity.than}.{one}" for one in ("better", "worse", "equal")}
-            return self.facts.claim(paired_counts, read, **options)
-        low, high = quantity.bounds or (0.0, 1.0)
-        scale = {k: v for k, v in options.items() if k not in ("loss_bound", "low", "high")}
-        read = {one: f"{quantity.than}.gain.{one}" for one in ("mean", "variance")}
-        read["n"] = f"{quantity.name}.n"
-        return self.facts.claim(moments_gain, read, span=high - low, **scale)
-
-    def _interval(self, quantity: Quantity, delta: float) -> Claim | None:
-        """A rate from both sides: binomial, or betting on the means of groups."""
-        name = quantity.name
-        if self.facts[f"{name}.means"] == () if self.grouped else self.facts[f"{name}.n"] == 0:
-            reason = (
-                f"{quantity.label}: no {'group has' if self.grouped else 'row is among'} such rows"
-            )
-            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
-            return None
-        options = self._options(quantity, delta)
-        if self.grouped:
-            return self.facts.claim(betting_interval, {"losses": f"{name}.means"}, **options)
-        read = {"errors": f"{name}.count", "n": f"{name}.n"}
-        return self.facts.claim(clopper_pearson_interval, read, **options)
-
-    def _walk(self, quantity: Quantity, delta: float) -> Claim:
-        """What is required, at the last threshold that a walk passed."""
-        level = Requirement.parse(self.what.require).level
-        options, step = self._options(quantity, delta), {"step": "walk.step"}
-        if quantity.quantity == "mean_cost":
-            read = {"losses": "walk.losses", "n": "walk.n", **step}
-            return self.facts.claim(fixed_sequence_mean, read, level=level, **options)
-        theorem = fixed_sequence_lower if quantity.lower else fixed_sequence_upper
-        read = {"counts": "walk.counts", "sizes": "walk.sizes", **step}
-        return self.facts.claim(theorem, read, level=level, **options)
-
-    def _at_every_threshold(self, quantity: Quantity, delta: float) -> Claim | None:
-        """A rate at the chosen threshold, or the distance of a curve from the truth, by a band."""
-        name = quantity.name
-        if self.facts[f"{name}.n"] == 0:
-            reason = f"{quantity.label}: no row is among such rows"
-            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
-            return None
-        options = self._options(quantity, delta)
-        if quantity.kind == "distance":
-            return self.facts.claim(dkw_distance, {"n": f"{name}.n"}, **options)
-        read = {"successes": f"{name}.count", "n": f"{name}.n"}
-        return self.facts.claim(dkw_lower, read, **options)
-
-    def _covered(self, quantity: Quantity, delta: float) -> Claim | None:
-        """How often prediction sets hold the true label, at the threshold of a rank."""
-        name, n = quantity.name, self.facts[f"{quantity.name}.n"]
-        if self.facts[f"{name}.threshold"] is None:
-            fewest = sure_rows(1 - (self.what.sets or 0.0), self.what.sets_delta)
-            which = f"rows where it is {name[4:-1]}" if self.what.per_class else "rows"
-            why = f"{n:,} {which} are fewer than the {fewest:,} that are needed: it is in every set"
-            if n >= fewest:
-                why = "too many rows have a label that the model does not know"
-            elif not self.what.per_class:
-                why = f"{n:,} rows are fewer than the {fewest:,} that are needed"
-            self.lacking.append(Lacking(what=quantity.quantity, reason=why))
-            return None
-        options = self._options(quantity, delta, over="")
-        if self.grouped:
-            like = "a random row of a new group like these"
-            options["covers"] = replace(options["covers"], population=like)
-        options["covers"] = replace(options["covers"], loss="miss of the prediction set")
-        read = {"covered": f"{name}.covered", "n": f"{name}.n"}
-        return self.facts.claim(conformal_coverage, read, alpha=self.what.sets, **options)
-
-    def _gain(self, quantity: Quantity, delta: float) -> Claim:
-        """How much smaller the mean loss is than another predictor's, on the same rows."""
-        options = self._options(quantity, delta)
-        if quantity.than.startswith("constant["):
-            options["met"].append(BASELINE_UNSEEN)
-        if {f"{quantity.than}.better", f"{quantity.than}.gain.mean"} & self.facts.values.keys():
-            return self._counted_gain(quantity, options)
-        less, more = f"{quantity.name}.losses", f"{quantity.than}.losses"
-        if self.what.better == "higher":  # by how much the mean of the other is smaller
-            less, more = more, less
-        read = {"losses": less, "baseline_losses": more}
-        if self.what.weight_bound is not None:
-            return self.facts.claim(
-                reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options
-            )
-        ranged = quantity.bounds is not None and quantity.bounds[0] != 0
-        return self.facts.claim(range_gain if ranged else paired_difference, read, **options)
-
-    def _row_weighted(self, quantity: Quantity, delta: float) -> Claim:
-        """The mean loss over the rows of new groups, large groups counting for more."""
-        most, name = self.what.largest_group or 1, quantity.name
-        options = self._options(quantity, delta, f", mean over rows (at most {most:,} a group)")
-        options["covers"] = replace(
-            options["covers"], population="the rows of new groups like these"
-        )
-        read = {"losses": f"{name}.group_losses", "sizes": f"{name}.group_sizes"}
-        return self.facts.claim(row_weighted_betting, read, largest_group=most, **options)
-
-    def _radius(self, quantity: Quantity, delta: float) -> Claim:
-        """The distance within which most new targets fall."""
-        new = "random rows of new groups" if self.grouped else "new rows"
-        label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
-        if quantity.name == "scores":
-            share = f"{100 * (1 - self.what.alpha):g}% of {new}"
-            label = f"outward move of the interval's ends that holds {share}"
-        options = self._options(replace(quantity, label=label), delta, over="")
-        if quantity.name == "scores":
-            return self.facts.claim(
-                conformal_score, {"scores": "scores"}, alpha=self.what.alpha, **options
-            )
-        return self.facts.claim(
-            conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options
-        )
-
-    def _options(self, quantity: Quantity, delta: float, over: str = OVER_GROUPS) -> dict[str, Any]:
-        met = [ORDER]
-        # the range is known by the kind of loss
-        if self.what.task == "classification" or quantity.bounds is None:
-            met += [STATED_RANGE, RANGE]
-        return {
-            "delta": delta,
-            "quantity": quantity.quantity,
-            "label": f"{quantity.label}{over}" if self.grouped else quantity.label,
-            "family": quantity.family,
-            "covers": replace(self.covers, loss=quantity.loss) if quantity.loss else self.covers,
-            "candidates": self.candidates,
-            "standing": "together",
-            "met": met,
-            "instead": {IID: GROUPS_IID} if self.grouped else {},
-            **self._scale(quantity),
-        }
-
-    def _scale(self, quantity: Quantity) -> dict[str, Any]:
-        """What the theorem must know of the range of the loss and of the weights, and how the
-        claim is shown.
-        """
-        if quantity.kind == "radius":
-            return {}
-        low, high = quantity.bounds or (0.0, 1.0)
-        shown = {} if quantity.bounds is None else {"unit": "number"}
-        if self.what.weight_bound is not None:
-            return {**shown, "weight_bound": self.what.weight_bound, "low": low, "high": high}
-        if quantity.bounds is None:
-            return {}
-        grade = self.what.better == "higher"
-        if grade and quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
-            shown = {}
-        return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
-
-
 def _slice_names(values: Mapping[str, Any]) -> list[str]:
     return list(
         dict.fromkeys(key[6 : key.rindex("]")] for key in values if key.startswith("slice["))
     )
-
-
-def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
-    """What a regression lacks without a stated range of its loss, or for a shifted population."""
-    lacking: list[Lacking] = []
-    if what.task != "regression":
-        return lacking
-    if what.weight_bound is not None:
-        reason = (
-            "the interval's rank is that of rows as they were drawn, not of a shifted population"
-        )
-        own = ("score_quantile", "conformal_score")
-        name, theorem = own if what.banded else ("error_quantile", "conformal_radius")
-        lacking.append(Lacking(what=name, theorem=theorem, reason=reason))
-    if what.loss_bound is None:
-        reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="
-        lacking.append(Lacking(what="mean_loss", theorem="betting_upper", reason=reason))
-    if what.loss_bound is None and against:
-        reason = "a gain over the baseline needs a stated range: pass loss_bound="
-        lacking.append(Lacking(what="gain", theorem="paired_difference", reason=reason))
-    return lacking

@@ -11,12 +11,12 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import number
 from surelearn.auditing.writing import Entry
-from surelearn.certification import NOVEL
 from surelearn.claim import Claim
 from surelearn.data import Table
 from surelearn.data.novelty import Compared, Novelty
 from surelearn.measurement import LOSSES, Mask
 from surelearn.plain import show
+from surelearn.quantities import NOVEL
 from surelearn.report import PageTable, Section
 from surelearn.selection.split import Split
 from surelearn.subject import predict_with
