@@ -89,8 +89,8 @@ MAY_IMPORT = {
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",
-        "monitoring", "operating", "optim", "persistence", "plain", "planning", "prediction", "renamed", "report", "robust",
-        "selection", "slicing", "stated", "subject", "types", "version",
+        "monitoring", "operating", "optim", "persistence", "plain", "planning", "prediction", "quantities",
+        "renamed", "report", "robust", "selection", "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
         "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",

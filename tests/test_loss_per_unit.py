@@ -12,7 +12,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression
 
 from surelearn import Certificate, certify
-from surelearn.beforehand import LONGEST_NAME
 from surelearn.bounds import (
     betting_upper,
     clopper_pearson,
@@ -20,6 +19,7 @@ from surelearn.bounds import (
     reweighted_mean,
     shifted_mean,
 )
+from surelearn.certification import LONGEST_NAME
 from surelearn.monitoring import Watch
 from surelearn.slicing import cut
 

@@ -15,9 +15,8 @@ from tests.simulation import at_most, more_than
 from tests.test_verified_to_the_bottom import edit, numbers, read
 
 import surelearn
-from surelearn.beforehand import CHOSEN_HERE
 from surelearn.bounds import clopper_pearson_lower, fixed_sequence_lower
-from surelearn.certification import uncounted
+from surelearn.certification import CHOSEN_HERE, uncounted
 from surelearn.operating import Requirement, Walk, ladder
 
 

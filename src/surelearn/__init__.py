@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         auditing,
         boosting,
         bounds,
+        certificate,
+        certification,
         cluster,
         data,
         jobs,
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "auditing",
-    "boosting", "bounds", "certificate_of", "certify", "cluster", "data", "gate", "jobs", "kernel", "linear", "load",
-    "monitoring", "neural", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
+    "boosting", "bounds", "certificate", "certificate_of", "certification", "certify", "cluster", "data",
+    "gate", "jobs", "kernel", "linear", "load", "monitoring", "neural", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
     "selection", "subject",
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn.certificate import Certificate, Facts, fit_certificate
+from surelearn.certificate import Certificate, Facts
 from surelearn.earlier import (
     REMEMBERED,
     EarlierNames,
@@ -158,7 +158,7 @@ class Learner(Estimator):
             options={"delta": delta},
             values=record.values(),
         )
-        return fit_certificate(record, facts)
+        return Certificate.of_record(record, facts)
 
     def described_earlier(self) -> str:
         """As `describe` writes it with earlier names of parameters, and those of groups beside

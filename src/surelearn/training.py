@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from surelearn.base import Learner
-from surelearn.certificate import Certificate, Facts, fit_certificate
+from surelearn.certificate import Certificate, Facts
 from surelearn.fingerprint import UNHASHED, fingerprint_model
 from surelearn.lacking import Lacking
 from surelearn.record import Record, Within
@@ -135,7 +135,7 @@ def certificate_of(
             facts=Facts(setting=setting, **facts), claims=(), lacking=(twin,), delta=delta
         )
     record = twin.record(X, y, sample_weight)
-    return fit_certificate(
+    return Certificate.of_record(
         record, Facts(setting=record.setting, record=record.key, values=record.values(), **facts)
     )
 

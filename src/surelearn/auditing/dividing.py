@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surelearn.auditing.options import Options
-from surelearn.beforehand import check_largest_group
+from surelearn.certification import check_largest_group
 from surelearn.claim import Finding
 from surelearn.data import Table, read_table
 from surelearn.data.oddities import find_oddities, giveaways

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import stated
-from surelearn.beforehand import (
+from surelearn.certificate import Certificate
+from surelearn.certificate.facts import Facts
+from surelearn.certification.beforehand import (
     check_largest_group,
     check_mean_weight,
     not_at_a_chosen_threshold,
@@ -26,8 +28,7 @@ from surelearn.beforehand import (
     with_metrics,
     with_sets,
 )
-from surelearn.certificate import Certificate, Facts
-from surelearn.claim_writer import ClaimWriter
+from surelearn.certification.writer import ClaimWriter
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.lacking import Lacking
 from surelearn.measurement import (

@@ -48,7 +48,7 @@ from surelearn.bounds.holdout import (
 )
 from surelearn.bounds.thresholds import sure_rows
 from surelearn.bounds.units import RANGE
-from surelearn.certificate import OVER_GROUPS, Facts
+from surelearn.certificate.facts import Facts
 from surelearn.claim import Claim, Covers, Theorem
 from surelearn.lacking import Lacking
 from surelearn.measurement import (
@@ -57,6 +57,7 @@ from surelearn.measurement import (
 from surelearn.operating import Requirement
 from surelearn.quantities import NOVEL, Quantity, Table, shares
 
+OVER_GROUPS = ", mean over groups"
 _PROBABLE = ("auc", "brier_score", "log_loss", "calibration")  # read from probabilities
 # of a metric that is made of several counts: its theorem, and which facts its inputs are
 _OF_COUNTS: dict[str, tuple[Theorem[..., Any], dict[str, str]]] = {
