@@ -2,7 +2,10 @@
 
 import gc
 import itertools
+import os
+import warnings
 
+import joblib
 import pytest
 
 _COUNT = itertools.count()
@@ -19,6 +22,24 @@ def pytest_collection_finish():
     first, second, _ = gc.get_threshold()
     gc.set_threshold(10 * first, second, 100)
     gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One more worker than there are cores: some tests wait, for a browser, a clock or a process."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture
+def forked():
+    """Jobs work in copies of this process, which load nothing again: for tests of what they compute
+    and not of how they are started (tests/jobs).
+    """
+    with warnings.catch_warnings(), joblib.parallel_config("multiprocessing"):
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        if joblib.effective_n_jobs(2) != 2:
+            pytest.fail("jobs would work in this process")
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "auditing",
-    "boosting", "bounds", "certificate", "certificate_of", "certification", "certify", "cluster", "data",
-    "gate", "jobs", "kernel", "linear", "load", "monitoring", "neural", "operating", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select",
-    "selection", "subject",
+    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit",
+    "auditing", "boosting", "bounds", "certificate", "certificate_of", "certification", "certify", "cluster",
+    "data", "gate", "jobs", "kernel", "linear", "load", "monitoring", "neural", "operating", "optim", "papers",
+    "persistence", "planning", "report", "robust", "save", "select", "selection", "subject",
 ]  # fmt: skip
 
 _HOMES = {

@@ -395,6 +395,7 @@ def test_a_sample_has_its_reason(kept):
     )
 
 
+@pytest.mark.usefixtures("forked")
 def test_jobs_do_not_matter_and_it_can_be_switched_off(plane):
     X, y = np.tile(plane[0], 5), plane[1]
     model = SVC(kernel="sigmoid").fit(X[::2], y[::2])

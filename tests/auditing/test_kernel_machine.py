@@ -73,6 +73,7 @@ def test_the_page_of_one_that_was_solved_exactly():
     assert "guaranteed" not in str(section)
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_page_of_one_that_was_iterated_does_not_depend_on_jobs():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(2600, 2)), columns=["a", "b"])

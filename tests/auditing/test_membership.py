@@ -408,6 +408,7 @@ def test_budget_and_switch():
     assert "membership" not in [section.key for section in result.sections]
 
 
+@pytest.mark.usefixtures("forked")
 def test_results_do_not_depend_on_the_number_of_jobs():
     context = context_of(RandomForestClassifier(5, random_state=0), refits=3)
     assert written(context) == written(replace(context, runner=Runner(n_jobs=2)))

@@ -375,6 +375,7 @@ def test_models_that_cannot_be_measured_get_a_sentence():
     assert "no column holds numbers" in section_of(sparse).notes[0]
 
 
+@pytest.mark.usefixtures("forked")
 def test_the_page_does_not_depend_on_jobs_and_can_be_without():
     frame, y, _ = table(200)
     others = [key for key in skippable() if key != "robustness"]

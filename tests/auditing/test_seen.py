@@ -89,6 +89,7 @@ def module(seen):
 CLASSES = {"task": "classification", "classes": [0, 1]}
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.slow
 def test_a_torch_module_whatever_the_jobs(module, seen, others):
     one, two = (
@@ -134,6 +135,7 @@ def test_a_torch_module_names_its_outputs_in_their_order(module, seen, others):
         assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("forked")
 def test_all_four_sections_of_a_forest_whose_seed_is_open(seen, others):
     forest = RandomForestClassifier(15).fit(*seen)
     before = fingerprint_model(forest)

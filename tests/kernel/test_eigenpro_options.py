@@ -181,7 +181,7 @@ def test_each_epoch_says_how_far_it_is(capsys):
 
 
 @pytest.mark.filterwarnings("ignore:the kernel matrix of")
-def test_thousands_of_small_problems_agree_with_a_direct_solution():
+def test_hundreds_of_small_problems_agree_with_a_direct_solution():
     """Both solvers, all kernels, λ over five decades: f at new rows within what the residual
     allows.
     """
@@ -194,7 +194,7 @@ def test_thousands_of_small_problems_agree_with_a_direct_solution():
         Linear() + Gaussian(bandwidth=1.0),
     ]
     close = []
-    for trial in range(2000):
+    for trial in range(800):
         n, d = int(rng.integers(1, 13)), int(rng.integers(1, 4))
         X, Z, Y = (
             rng.normal(size=(n, d)),

@@ -165,7 +165,7 @@ def test_the_distance_claim_is_never_below_the_distance(n):
 
 @pytest.mark.filterwarnings("ignore:the kernel matrix of")
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 1e-3), ("float64", 1e-4)])
-def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
+def test_hundreds_of_small_problems_with_and_without_penalty(dtype, most):
     """EigenPro with its own settings against a direct solution, wherever that is determined to
     three digits.
     """
@@ -180,7 +180,7 @@ def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
         ],
         0,
     )
-    for trial in range(1000):
+    for trial in range(400):
         n, d = int(rng.integers(1, 13)), int(rng.integers(1, 4))
         X, Z, Y = (
             rng.normal(size=(n, d)),
@@ -202,7 +202,7 @@ def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
         found = make(EigenProRegressor, k, regularization=lam, **settings).fit(X, Y).predict(Z)
         assert np.abs(found - k(Z, X) @ np.linalg.solve(system, Y)).max() <= most * np.abs(Y).max()
         judged += 1
-    assert judged > 850
+    assert judged > 340
 
 
 def test_targets_of_any_size():

@@ -330,6 +330,7 @@ def without_seconds(value):
     return [without_seconds(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.slow
 def test_it_runs_on_built_in_tables_alone_and_does_not_depend_on_jobs(tmp_path):
     settings = CriteriaSettings(repeats=2, audit_repeats=0, most_rows=100)

@@ -1,7 +1,4 @@
-"""Numbers of a reproduction depend on its seed, and not on how many processes work on it.
-
-In one file, so that the processes are started once.
-"""
+"""Numbers of a reproduction depend on its seed, and not on how many processes work on it."""
 
 import pytest
 
@@ -40,6 +37,7 @@ def test_every_reproduction_is_here_or_says_why_not():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", FAST)
 def test_the_seed_and_n_jobs_do_what_they_should(name):
     one, again, other = (

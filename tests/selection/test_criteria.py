@@ -76,6 +76,7 @@ def test_the_cost_in_fits_is_what_is_said(name, members):
     assert isinstance(selection.claim, (Claim, Lacking))
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("aic", "aicc", "bic")])
 def test_results_depend_neither_on_n_jobs_nor_on_a_journal(name, data, tmp_path):
     X, y = data[0][:60], data[1][:60]

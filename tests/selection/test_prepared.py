@@ -74,6 +74,7 @@ def counted(monkeypatch):
     return found
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_results_are_those_without_sharing(monkeypatch, n_jobs):
     X, y = table()

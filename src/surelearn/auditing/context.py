@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,6 +74,8 @@ class Context:
     rungs: Rungs | None = None
     counted: CountedAnswers | None = None
     widths: Widths = NOT_COMPARED
+    # not handed on to a context that differs
+    made: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:
@@ -151,3 +154,9 @@ class Context:
     def seed(self, key: str) -> int:
         """A seed for one task, from the audit's seed and the task's name."""
         return jobs.seed_for(key, self.options.seed)
+
+    def once(self, key: str, make: Callable[[int], Any]) -> Any:
+        """What several sections read, made for the first of them, from the task's seed."""
+        if key not in self.made:
+            self.made[key] = make(self.seed(key))
+        return self.made[key]

@@ -56,10 +56,13 @@ def numbers(context: Context) -> Section | None:
 
 
 def _spectrum(context: Context, machine: Expansion) -> Any:
-    """Of at most 2,000 of the rows it holds."""
+    """Of at most 2,000 of the rows it holds; both sections read it."""
     from surelearn.kernel.spectrum import kernel_spectrum
 
-    return kernel_spectrum(machine.kernel, machine.centers, 2000, context.seed("spectrum"))
+    return context.once(
+        "spectrum",
+        lambda seed: kernel_spectrum(machine.kernel, machine.centers, 2000, seed),
+    )
 
 
 def _kernel_words(machine: Expansion) -> str:
