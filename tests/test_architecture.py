@@ -18,8 +18,8 @@ MAY_IMPORT = {
     "version": set(),
     "__init__": {
         "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
-        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "neural", "operating", "optim", "papers", "persistence",
-        "planning", "report", "robust", "selection", "subject", "training", "version",
+        "cluster", "data", "jobs", "kernel", "linear", "measurement", "monitoring", "neural", "operating", "optim", "papers",
+        "persistence", "planning", "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
     "lacking": set(),
@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "quantities": {"measurement", "operating"},
     "certificate": {
         "bounds", "claim", "documents", "fingerprint", "lacking", "measurement", "operating", "plain", "record",
-        "renamed", "slicing", "stated", "types",
+        "renamed", "slicing", "stated", "subject", "types",
     },
     "base": {"certificate", "earlier", "fingerprint", "record", "seeds", "subject", "types"},
     "kernel": {
@@ -360,7 +360,7 @@ EXCEPTIONS = {
     "fingerprint": {"_UnhashableError": "pickle is stopped from inside its hooks"},
     "jobs/tasks": {"TaskError": "a task that raised, by its key"},
     "linear/svm/machine": {"InfeasibleError": "rows that no hyperplane separates, with a witness"},
-    "measurement": {"LossBoundError": "a bound that a user stated and the rows contradict"},
+    "measurement/given": {"LossBoundError": "a bound that a user stated and the rows contradict"},
     "optim/dp_gradients": {"NotOnceError": "torch's forward pass is stopped from inside its hooks"},
     "persistence/learners": {"_RefusedPartError": "a file that holds what is not loaded"},
     "persistence/modules": {"ModuleMismatchError": "a module that is not the one that was saved"},

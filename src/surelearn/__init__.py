@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         jobs,
         kernel,
         linear,
+        measurement,
         monitoring,
         neural,
         operating,
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit",
     "auditing", "boosting", "bounds", "certificate", "certificate_of", "certification", "certify", "cluster",
-    "data", "gate", "jobs", "kernel", "linear", "load", "monitoring", "neural", "operating", "optim", "papers",
-    "persistence", "planning", "report", "robust", "save", "select", "selection", "subject",
+    "data", "gate", "jobs", "kernel", "linear", "load", "measurement", "monitoring", "neural", "operating",
+    "optim", "papers", "persistence", "planning", "report", "robust", "save", "select", "selection", "subject",
 ]  # fmt: skip
 
 _HOMES = {

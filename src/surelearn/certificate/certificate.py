@@ -26,7 +26,7 @@ from surelearn.certificate.verifying import OTHER_ROWS, Verification, verify_cla
 from surelearn.claim import Claim, check_key, find_theorem
 from surelearn.documents import check_format, checked, is_altered, parse_json, reading, sealed
 from surelearn.lacking import Lacking
-from surelearn.measurement import Measurement, from_columns, measure
+from surelearn.measurement import Measurement, measure
 from surelearn.operating import PredictionSets
 from surelearn.operating.sets import QUANTITIES as SET_QUANTITIES
 from surelearn.plain import (
@@ -38,6 +38,7 @@ from surelearn.plain import (
 from surelearn.record import Record, Writer
 from surelearn.renamed import Words, from_fit_rows, quantity_of_today
 from surelearn.slicing import Cuts
+from surelearn.subject.recorded import from_columns
 from surelearn.types import Model, RowsLike
 
 FORMAT = "surelearn-certificate"

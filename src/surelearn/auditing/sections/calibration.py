@@ -11,10 +11,11 @@ from surelearn.auditing.writing import Entry
 from surelearn.bounds import clopper_pearson_interval
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
-from surelearn.measurement import Measurement, bin_names, probabilities_of, said_and_happened
+from surelearn.measurement import Measurement, bin_names, said_and_happened
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.subject import subject_of
+from surelearn.subject.probabilities import probabilities_of
 from surelearn.types import AnyArray
 
 MOST_BINS = 8

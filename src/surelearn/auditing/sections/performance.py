@@ -10,10 +10,11 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
-from surelearn.measurement import area_under_curve, probabilities_of
+from surelearn.measurement import area_under_curve
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.subject import subject_of
+from surelearn.subject.probabilities import probabilities_of
 from surelearn.types import AnyArray, Array, Bools
 
 MOST_CLASSES = 12  # of a confusion matrix that fits on the page
