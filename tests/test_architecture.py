@@ -353,8 +353,10 @@ def test_the_scan_sees_what_it_looks_for(tmp_path):
 # task of the user is wrong. Classes of exceptions, each with its reason: this list may only shrink.
 EXCEPTIONS = {
     "auditing/options": {"OptionError": "an option that a user states wrongly"},
-    "data/columns": {"DataError": "a table that cannot be read as it is"},
-    "data/counting": {"NotCountableError": "a file that must be read whole for what is asked"},
+    "data/columns": {
+        "DataError": "a table that cannot be read as it is",
+        "NotCountableError": "a file that must be read whole for what is asked",
+    },
     "data/pieces": {"BadLineError": "a line of a file, whose number its reader adds"},
     "documents": {"_LimitError": "the parser of JSON is stopped from inside its hooks"},
     "fingerprint": {"_UnhashableError": "pickle is stopped from inside its hooks"},

@@ -21,6 +21,9 @@ from surelearn.bounds import (
     betting_interval,
     betting_lower,
     betting_upper,
+    block_gain,
+    block_mean_lower,
+    block_mean_upper,
     clopper_pearson,
     clopper_pearson_interval,
     clopper_pearson_lower,
@@ -486,15 +489,17 @@ def certify_counted(
     pass over a file of any length leaves them.
 
     The claims, and how δ is divided among them, are those of `certify`. Rates are binomial as there;
-    gains rest on `paired_counts`, means on `moments_lower` and `moments_upper`, which need neither
-    the rows nor their order.
+    gains rest on `paired_counts`, mean costs on `moments_upper`, which need neither the rows nor their
+    order, and grades on `block_mean_lower`, which bets in the order of the file.
 
     Parameters
     ----------
     model : the recorded answers; their hash says which
     facts : from what is measured to the facts: rates as ``name.count`` of ``name.n`` rows, means as
         ``name.mean`` and ``name.variance``, and comparisons as ``name.better``, ``name.worse`` and
-        ``name.equal``, or as ``name.gain.mean`` and ``name.gain.variance``
+        ``name.equal``, or as ``name.gain.mean`` and ``name.gain.variance``; of blocks as
+        ``name.block_sizes``, ``name.block_means`` and ``name.block_variances``; ``groups`` where
+        each number is the mean over a group of rows
     rows : the hash of the rows
     loss, loss_range, binary : of passes and grades: what they are called, their stated range, and
         whether each is 0 or 1; None: the answers are labels
@@ -533,7 +538,7 @@ def certify_counted(
         options={**what.options(), "delta": delta, "candidates": 1, "one_pass": True},
         values=values,
     )
-    writer = _Writer(made, what, delta, 1, grouped=False)
+    writer = _Writer(made, what, delta, 1, grouped="groups" in values)
     writer.lacking += without
     table = quantities(what, _slice_names(values), against=against, novel=False, compared=named)
     claims = writer.write(table, 0.5)
@@ -978,6 +983,9 @@ class _Writer:
         low, high = quantity.bounds or (0.0, 1.0)
         options = {**self._options(quantity, delta), "low": low, "high": high}
         options.pop("loss_bound", None)
+        if f"{name}.block_sizes" in self.facts:
+            theorem = block_mean_lower if quantity.lower else block_mean_upper
+            return self.facts.claim(theorem, _of_blocks(name), **options)
         read = {one: f"{name}.{one}" for one in ("mean", "variance", "n")}
         return self.facts.claim(moments_lower if quantity.lower else moments_upper, read, **options)
 
@@ -988,6 +996,9 @@ class _Writer:
             return self.facts.claim(paired_counts, read, **options)
         low, high = quantity.bounds or (0.0, 1.0)
         scale = {k: v for k, v in options.items() if k not in ("loss_bound", "low", "high")}
+        if f"{quantity.than}.gain.block_sizes" in self.facts:
+            read = _of_blocks(f"{quantity.than}.gain")
+            return self.facts.claim(block_gain, read, span=high - low, **scale)
         read = {one: f"{quantity.than}.gain.{one}" for one in ("mean", "variance")}
         read["n"] = f"{quantity.name}.n"
         return self.facts.claim(moments_gain, read, span=high - low, **scale)
@@ -1130,6 +1141,11 @@ class _Writer:
         if grade and quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
             shown = {}
         return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
+
+
+def _of_blocks(name: str) -> dict[str, str]:
+    """The facts that a bound from blocks of rows reads."""
+    return {one: f"{name}.block_{one}" for one in ("sizes", "means", "variances")}
 
 
 def _slice_names(values: Mapping[str, Any]) -> list[str]:

@@ -23,9 +23,11 @@ from surelearn.auditing.sections import assumptions, bounds_compared, columns, c
 from surelearn.auditing.writing import Entry
 from surelearn.certificate import Certificate, Verification
 from surelearn.certification import certify_counted
-from surelearn.data.counting import NotCountableError, is_large
+from surelearn.data.columns import NotCountableError
+from surelearn.data.counting import is_large
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
+from surelearn.data.table import find_column
 from surelearn.fingerprint import fingerprint_model
 from surelearn.jobs import Progress, Runner, silent
 from surelearn.jobs.threads import limits
@@ -58,17 +60,21 @@ def audit_counted(
     counted : as `read_counted` returns them
     roles, options, ledger, runner : as `surelearn.auditing.answers.audit_units` takes them
     """
-    if options.largest_group is not None:
-        raise OptionError(lambda n: f"{n} goes with groups", "largest_group")
     book = open_ledger(ledger, counted.path)
-    search = search_frame(counted.beside)
+    groups = None
+    if roles.group is not None:
+        groups = counted.beside[
+            find_column(counted.name, list(counted.beside.columns), roles.group, option="--group")
+        ].to_numpy()
+    search = search_frame(counted.beside, groups)
     if counted.rows > len(counted.beside):
         further = f"copies and groups beyond the first {len(counted.beside):,} rows"
         search = replace(search, not_looked_for=(*search.not_looked_for, further))
     contradicted = () if options.independent else search.found
     look = _look(counted, roles, options)
     make = partial(certify_counts, counted, roles)
-    certificate, turn = looked(book, look, counted.known, options, contradicted, make)
+    alone = "" if groups is None else _look(counted, replace(roles, group=None), options).models[0]
+    certificate, turn = looked(book, look, counted.known, options, contradicted, make, alone)
     units = counted.as_units()
     context = Context(
         title=counted.name,
@@ -76,9 +82,9 @@ def audit_counted(
         task=counted.task,
         X=units.X,
         y=units.y,
-        groups=None,
+        groups=units.groups,
         columns=(),
-        findings=(*counted.findings, *search.found),
+        findings=(*counted.findings, *search.found, *counts_told.out_of_order(certificate)),
         split=None,
         selection=None,
         model=counted.model,
@@ -86,6 +92,7 @@ def audit_counted(
         options=options,
         runner=runner,
         turn=turn,
+        group_name=roles.group or "group",
         looked_in=None if book is None else book.paths,
         search=search,
         answers=units,
@@ -119,7 +126,13 @@ def counted_if(
             lambda o, s: f"{o} does not go with {s}, which rank every row's score: leave out one",
             "one_pass", "sets",
         )  # fmt: skip
-    whole = options.require is not None or options.sets is not None
+    if options.largest_group is not None and one_pass:
+        raise OptionError(
+            lambda o, g: f"{o} does not go with {g}, which needs every group's size: leave out one",
+            "one_pass",
+            "largest_group",
+        )
+    whole = any(one is not None for one in (options.require, options.sets, options.largest_group))
     large = not whole and is_large(source) and not cannot(roles)
     if one_pass is False or not (one_pass or large):
         return None
@@ -170,6 +183,8 @@ def certify_counts(
     made = certify_counted(counted.model, counted.facts, counted.hash, **given)
     answered = next(n for n in (*roles.answer, roles.passed, roles.grade, roles.winner) if n)
     names = {"target": counted.target, "prediction": answered, "answers": roles.stated()}
+    if roles.group is not None:
+        names["group"] = roles.group
     if roles.against is not None:
         names["against"] = roles.against
     if withheld.raised is not None and counted.task == "losses":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from surelearn.auditing.answers.counted import CountedAnswers, CountedRow, Slice
@@ -34,15 +35,13 @@ from surelearn.auditing.independence import not_compared
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
 from surelearn.data import DataError, hash_contents
-from surelearn.data.columns import Values, infer_task, is_whole, listed, shown
+from surelearn.data.block_sums import Graded, total
+from surelearn.data.columns import NotCountableError, Values, infer_task, is_whole, listed, shown
 from surelearn.data.counting import (
     HEAD_ROWS,
     Cell,
-    Graded,
-    NotCountableError,
     OnePass,
     Opened,
-    Sums,
     count,
     look,
 )
@@ -66,7 +65,12 @@ def cannot(roles: Roles) -> str:
         "of several raters every row's majority is needed": len(roles.truth) > 1,
         "of several guesses every row's first right one is needed": len(roles.answer) > 1,
         "sets of labels are compared row by row": roles.separator is not None,
-        "groups are found by sorting all rows": roles.group is not None,
+        "of labels in groups every group's rates of each class are needed": bool(
+            roles.truth and roles.group
+        ),
+        "of groups with slices every group's rows in each slice are needed": bool(
+            roles.group and roles.slices
+        ),
         "weighted rows are bet on one by one": roles.weight is not None,
         "the interval of forecasts needs every row's error": roles.task == "regression",
     }
@@ -134,10 +138,28 @@ class _Counter:
                 raise DataError(
                     f"--loss-range {low:g} {high:g} must be two finite numbers, the lower one first."
                 )
-            graded = Graded(roles.grade, roles.against, low, high)
-            return [(), *((column,) for column in self._columns())], graded
+            graded = Graded(roles.grade, roles.against, low, high, roles.group)
+            rows = [] if roles.group else [(), *((column,) for column in self._columns())]
+            return rows, graded
         main = self._main()
+        if roles.group is not None:
+            graded = Graded(main[0], roles.against, 0.0, 1.0, roles.group, self._worth)
+            return [(*main, *against)], graded
         return [(*main, *against), *((*main, column) for column in self._columns())], None
+
+    def _worth(self, values: Values) -> npt.NDArray[np.float64]:
+        """The grades of passes, or of winners; those that are none are refused later, by name."""
+        words = _words(self._opened.name, self._main()[0], values)
+        ties = {word.casefold() for word in self.roles.ties}
+
+        def worth(word: str | None) -> float:
+            if word is None:
+                return np.nan
+            if self.roles.passed is not None:
+                return float(word.strip().casefold() in PASSED)
+            return 1.0 if word == self.roles.ours else 0.5 * (word.casefold() in ties)
+
+        return np.array([worth(word) for word in words])
 
     def _main(self) -> tuple[str, ...]:
         roles = self.roles
@@ -384,6 +406,7 @@ class _Counter:
             "model": RecordedAnswers(name, None, found.hash),
             "slices": slices,
             "against": roles.against is not None,
+            "groups": found.groups,
         }
         if not found.rows:
             raise DataError(f"{found.name} is empty: it has no rows.")
@@ -396,10 +419,9 @@ class _Counter:
             self._lost(roles.grade, found.missing[0], f"as {low:g}")
             self._lost(roles.against, found.missing[1], f"as {high:g}")
             label = name if len(name) <= 40 else f"{name[:39]}…"
-            total = found.sums[()].get((), Sums())
             return CountedAnswers(
                 **shared,
-                sums=total,
+                sums=found.sums[()].get((), {}),
                 sliced=graded_slices,
                 called=label,
                 bounds=(low, high),
@@ -415,6 +437,8 @@ class _Counter:
             by_grade[column] = Counter()
             for (code, value), n in held.items():
                 by_grade[column][CountedRow(grade[code], "", value)] += n
+        if found.groups is not None:
+            shared["sums"] = found.sums[()].get((), {})
         return CountedAnswers(
             **shared,
             cells=cells,
@@ -505,7 +529,7 @@ class _Counter:
             counts: Counter[int] = Counter()
             for cell, n in cells.items():
                 if labeled is None or labeled[cell[0]] is not None:
-                    counts[cell[-1]] += n.n if isinstance(n, Sums) else n
+                    counts[cell[-1]] += n if isinstance(n, int) else total(n.values()).n
             made = self._cut(column, counts, edges) if edges else self._named_by(column, counts)
             slices += [Slice(column, name, codes) for name, codes in made.items()]
         return tuple(slices), held
