@@ -6,11 +6,12 @@
 
 Each case is certified in a process of its own with one thread, at two lengths: labels and answers of
 ten classes as dictionaries, the same by a third column (`--slice`), passes as booleans, grades as
-doubles, and the same in sorted groups of five (`--group`). CPU seconds are those of the whole certificate of the longer file: hashing, the search of its first
-rows and the page included, imports and compiled code not (the shorter file is certified before).
-Memory is the peak of the process, whichever of both files it certifies after that: it must not
-grow. The limit is what decoding alone takes (pyarrow's batches of the same columns, thrown away)
-and what SHA-256 takes. The files, 2.3 bytes per row, lie in the temporary folder.
+doubles, and the same in sorted groups of five (`--group`). CPU seconds are those of the whole
+certificate of the longer file: hashing, the search of its first rows and the page included, imports
+and compiled code not (the shorter file is certified before). Memory is the peak of the process,
+whichever of both files it certifies after that: it must not grow. The limit is what decoding alone
+takes (pyarrow's batches of the same columns, thrown away) and what SHA-256 takes. The files, some
+3 bytes per row, lie in the temporary folder.
 """
 
 from __future__ import annotations
