@@ -85,7 +85,7 @@ MAY_IMPORT = {
         "certificate", "data", "documents", "earlier", "files", "fingerprint", "kernel", "keys", "lacking",
         "processes", "seeds", "subject", "types", "unpacking", "version",
     },
-    "report": {"certificate", "claim", "documents", "lacking", "persistence", "plain", "renamed", "version"},
+    "report": {"bounds", "certificate", "claim", "documents", "lacking", "persistence", "plain", "renamed", "version"},
     "auditing": {
         "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
         "documents", "files", "fingerprint", "jobs", "kernel", "lacking", "linear", "losses", "measurement",

@@ -454,14 +454,16 @@ def _table_lines(
 
 def _verdict_lines(result: Audit) -> Iterator[str]:
     from surelearn.plain import percent_sure, show
+    from surelearn.report.coverage import as_coverage
 
     yield ""
     yield result.verdict.text
     yield ""
     rows = [
-        (claim, shorten(label))
+        (drawn, shorten(label if drawn is claim else drawn.label))
         for claim, label in result.certificate.rows()
         if claim.standing == "together"
+        for drawn in [as_coverage(claim, result.certificate)]
     ]
     if rows:
         width = max(len(label) for _, label in rows)
