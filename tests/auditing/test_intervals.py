@@ -306,6 +306,28 @@ def forecasts(n=400, shift=0.0):
     )
 
 
+def test_the_gate_on_the_command_line_takes_what_is_said_about_intervals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(400).to_csv("t.csv", index=False)
+    asked = ["gate", "t.csv", "--target", "y", "--model", "linear regression", "--ledger", "l.json"]
+
+    def gate(*more):
+        return CliRunner().invoke(main, [*asked, "--quiet", *more])
+
+    refused = gate("--max-risk", "9", "--width", "quantiles")
+    assert (refused.exit_code, "leave out --width" in refused.output) == (2, True)
+    refused = gate("--max-risk", "9", "--target-range", "0", "0.1")
+    assert (refused.exit_code, "--target-range 0 to 0.1 does not hold" in refused.output) == (
+        2,
+        True,
+    )
+    required = ("--require", "mean_error <= 5", "--loss-bound", "30", "--width", "normalized")
+    assert gate(*required, "--target-range", "-20", "20").exit_code == 0
+    kept = read_model(tmp_path / "surelearn-gate" / "model").certificate.facts.options
+    assert kept["banded"]
+    assert tuple(kept["target_range"]) == (-20, 20)
+
+
 def test_recorded_intervals_are_certified_with_their_correction():
     frame = forecasts()
     found = audit_answers(

@@ -39,6 +39,12 @@ Examples:
   surelearn audit data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn audit letters.csv --target letter --sets 0.05 --per-class
   surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
+
+\b
+Exit codes:
+  0  the page is written, whatever its verdict, and a check (--max-risk, --require) is met, if one is asked for
+  1  the check is not met, also where there is no verdict
+  2  bad input; nothing is written
 """
 
 

@@ -51,6 +51,13 @@ Examples:
   surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass
   surelearn certify model.onnx rows.csv --target y --positive cancer
   surelearn certify new.txt rows.csv --target y --against old.txt
+
+\b
+Exit codes:
+  0  the page is written, whatever its verdict, and a check (--max-risk, --at-least, --require) is met, if one is
+     asked for
+  1  the check is not met, also where there is no verdict
+  2  bad input; nothing is written
 """
 
 

@@ -309,7 +309,7 @@ def _numbered(width: int, name: str) -> tuple[str, ...]:  # noqa: ARG001 - as `o
 
 def _parts(path: Path) -> tuple[Path, ...]:
     """The file, or a folder's Parquet files by their names."""
-    parts = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else ()
+    parts = tuple(opening.parts_of(path)) if path.is_dir() else ()
     return parts or (path,)
 
 
