@@ -14,7 +14,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.operating import verdict_of_requirement, with_mean_error
-from surelearn.auditing.rare import missed_class, next_step
+from surelearn.auditing.rare import missed_class, next_step, require_instead
 from surelearn.auditing.sections import coverage, novelty, over_time, performance, prediction_sets
 from surelearn.bounds import betting_upper, clopper_pearson, moments_upper
 from surelearn.claim import Claim
@@ -243,6 +243,8 @@ def _do_not_ship(context: Context) -> Verdict | None:
     if rare is not None:
         label, missed = rare
         sentence += f", and {missed} ({confidence(context)}); {next_step(context, label)}"
+    elif context.options.cost is None and (way := require_instead(context)):
+        sentence += f". {way}"
     return Verdict(kind="do not ship", sentence=f"{sentence}.")
 
 
