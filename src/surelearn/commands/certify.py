@@ -258,7 +258,8 @@ def _units_lines(units: Units | CountedAnswers) -> Iterator[str]:
     one_pass = isinstance(units, CountedAnswers)
     rows = f"{units.rows if one_pass else len(units.y):,} rows"
     if one_pass:
-        rows += " in one pass"
+        of_groups = "" if units.groups is None else f" of {units.groups:,} groups"
+        rows += f"{of_groups} in one pass"
     elif units.groups is not None:
         rows += f" of {len(set(units.groups.tolist())):,} groups"
     if units.task == "classification":
