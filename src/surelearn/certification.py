@@ -483,6 +483,8 @@ def certify_counted(
     against: bool = False,
     compared: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    require: Requirement | None = None,
+    thresholds: Sequence[float] = (),
     delta: float = 0.05,
 ) -> Certificate:
     """Certify recorded answers, passes or grades of which only counts and sums are known, as one
@@ -506,6 +508,7 @@ def certify_counted(
     classes, unseen, positive, cost, baseline, metrics, delta : as in `certify`
     against : whether other answers, passes or grades of the same rows were counted, too
     compared : columns with several slices, whose rates are compared
+    require, thresholds : as in `certify`; ``facts`` then gives those of the walk
     """
     stated.fraction("delta", delta)
     if loss is None:
@@ -526,8 +529,13 @@ def certify_counted(
     else:
         kind = np.empty(0, dtype=bool if binary else float)
         what = _what_losses(kind, loss_range, loss, None, "higher")
+    without: list[Lacking] = []
+    if require is not None:
+        what = _required(what, require, thresholds, None, delta * 0.5)
+        without = _not_at_a_chosen_threshold({}, ())
     named = tuple(compared) if "differences" in metrics else ()
-    what, without = _with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    what, more = _with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    without += more
     values = facts(what)
     hashes = {"model": fingerprint_model(model), "rows": rows}
     hashes |= {} if baseline is None else {"baseline": fingerprint_model(baseline)}

@@ -24,6 +24,7 @@ from surelearn.certificate import OTHER_ROWS, Certificate
 from surelearn.certification import certify_counted
 from surelearn.cli import main
 from surelearn.data import DataError, block_sums, counting
+from surelearn.data.sorted_groups import SortedGroups
 from surelearn.measurement import LossBoundError
 from surelearn.selection.ledger import Ledger
 
@@ -234,6 +235,17 @@ def test_groups_that_stand_together_are_bet_on_as_where_the_file_is_read_whole(
         assert re.search(f"(?i)for a new {group}, as a mean over {group}s", made.verdict.text)
 
 
+def test_means_of_groups_are_rounded_so_that_they_do_not_speak_for_ours():
+    groups = SortedGroups("t", "g")
+    ours, other = np.array([1, 2, 5], np.int32), np.array([1, 2, 5], np.int32)
+    ended = groups.means(pa.array(["a", "a", "b"]), ours, other)
+    assert [one.tolist() for one in ended] == [[1], [2]]  # of 1.5
+    ended = groups.means(pa.array(["b", "c"]), ours[1:], other[1:])
+    assert [one.tolist() for one in ended] == [[3], [4]]  # of (5 + 2)/2
+    assert [one.tolist() for one in groups.rest(paired=True)] == [[5], [5]]
+    assert groups.groups == 3
+
+
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.jsonl"])
 def test_a_group_that_comes_back_is_refused(talks, tmp_path, name, monkeypatch):
     monkeypatch.setattr(counting, "BATCH", 64)
@@ -392,7 +404,10 @@ def test_a_grade_outside_of_its_range_is_refused_and_remembered(tmp_path):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"truth": "label", "score": "note", "positive": "a"}, "every row's score"),
+        (
+            {"truth": "label", "answer": "said", "score": "note", "positive": "a"},
+            "every row's score",
+        ),
         ({"truth": ("label", "old"), "answer": "said"}, "raters"),
         ({"truth": "label", "answer": ("said", "old")}, "guesses"),
         ({"truth": "label", "answer": "said", "separator": ";"}, "sets of labels"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +123,7 @@ def count(
     *,
     header: bool | None = None,
     opened: Opened | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
     progress: Callable[[int, int | None], None] = lambda done, total: None,  # noqa: ARG005
 ) -> OnePass:
     """Read a file once.
@@ -135,6 +136,8 @@ def count(
     graded : numbers to add up
     header : as in `surelearn.data.read_table`
     opened : what `look` found, where that was called before
+    cuts : of columns of numbers, ascending: their values are then how many of these a number reaches;
+        None where it is missing, and −1 where it is below the first, or infinite
     progress : is told how many rows were read, and of how many where that is known
 
     Raises
@@ -146,7 +149,7 @@ def count(
     """
     found = look(source, header) if opened is None else opened
     stamp = _stamp(found.parts)
-    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded)
+    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts)
     for batch in found.batches(tally.names, header):
         tally.add(batch)
         progress(tally.rows, found.rows)
@@ -362,8 +365,13 @@ class _Tally:
     """What was counted so far."""
 
     def __init__(
-        self, opened: Opened, asked: tuple[tuple[str, ...], ...], graded: Graded | None
+        self,
+        opened: Opened,
+        asked: tuple[tuple[str, ...], ...],
+        graded: Graded | None,
+        cuts: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
+        self._cuts = {name: np.asarray(one, dtype=float) for name, one in (cuts or {}).items()}
         self._opened, self._asked, self._graded = opened, asked, graded
         self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
         numbers = () if graded is None else tuple(filter(None, (graded.column, graded.other)))
@@ -502,13 +510,16 @@ class _Tally:
         else:
             values = np.empty(0, dtype=object)
         if values.dtype.kind not in "iufb":
+            what = "score" if name in self._cuts else "grade"
             raise DataError(
-                f"{self._opened.name}, column {shown(name)} holds words: a grade is a number."
+                f"{self._opened.name}, column {shown(name)} holds words: a {what} is a number."
             )
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def _coded(self, name: str, column: pa.Array) -> tuple[Codes, list[Any]]:
         """(n,) codes, and the value of each code; the last one is None, for missing."""
+        if name in self._cuts:
+            return self._reached(name, column)
         if pa.types.is_boolean(column.type):
             codes = column.cast(pa.uint8())
             if codes.null_count:
@@ -524,6 +535,15 @@ class _Tally:
             indices = pc.fill_null(indices.cast(pa.int32()), len(dictionary))
         codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
         return codes, [*dictionary.to_pylist(), None]
+
+    def _reached(self, name: str, column: pa.Array) -> tuple[Codes, list[Any]]:
+        """How many cuts each number reaches; 0 stands for −1 here, as no number reaches none."""
+        values, cuts = self._floats(name, column), self._cuts[name]
+        codes = np.searchsorted(cuts, values, side="right").astype(np.int32)
+        codes[np.isinf(values)] = 0
+        codes[np.isnan(values)] = cuts.size + 1
+        self._types.setdefault(name, pa.int64())
+        return codes, [-1, *range(1, cuts.size + 1), None]
 
     def _code(self, name: str, value: Any) -> int:
         """The code of a value in the whole file."""
@@ -571,6 +591,8 @@ class _Tally:
             for cell in cells
         }
         known = [value if code in used else None for value, code in self._known[name].items()]
+        if name in self._cuts:
+            return np.array(known, dtype=object)
         return self._as_read_whole(name, known)
 
     def _as_read_whole(self, name: str, known: list[Any]) -> Values:

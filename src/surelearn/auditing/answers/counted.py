@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from surelearn.auditing.answers.scored_once import CountedScores
 from surelearn.auditing.answers.units import Kind, Units
 from surelearn.claim import Finding
 from surelearn.data.block_sums import STEPS, Blocks, Sums, moments, total
@@ -55,6 +56,7 @@ class CountedAnswers:
     classes, unseen : the labels of the truth; other words among the answers
     cells : how many rows are alike
     sums : of grades, in blocks of rows, or of groups, in the order of the file
+    scores : of a class, where scores and no answers were counted
     groups : how many groups the rows are of, where grades are means over groups
     slices : the subpopulations
     sliced : for each sliced column how many rows are alike, or the sums of grades by the value's
@@ -78,6 +80,7 @@ class CountedAnswers:
     unseen: tuple[str, ...] = ()
     cells: Mapping[CountedRow, int] = field(default_factory=dict)
     sums: Blocks | None = None
+    scores: CountedScores | None = None
     groups: int | None = None
     slices: tuple[Slice, ...] = ()
     sliced: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
@@ -119,6 +122,27 @@ class CountedAnswers:
             return mean, low + span * whole.other / whole.n / STEPS
         other = sum(n * Fraction(row.other) for row, n in self.cells.items())
         return mean, float(other / self.rows)
+
+    def answering(self, threshold: float) -> CountedAnswers:
+        """The answers from a threshold of the scores on."""
+        scores = self.scores
+        if scores is None:
+            return self
+        found, alarms = scores.at_least(threshold)
+        whole = Counter[bool]()
+        for (positive, _), n in scores.counts.items():
+            whole[positive] += n
+        yes, no = scores.positive, scores.other
+        cells = {
+            CountedRow(yes, yes): found,
+            CountedRow(yes, no): whole[True] - found,
+            CountedRow(no, yes): alarms,
+            CountedRow(no, no): whole[False] - alarms,
+        }
+        cells = {row: n for row, n in cells.items() if n}
+        return replace(
+            self, cells=cells, model=scores.model(self.classes, self.hash, threshold), slices=()
+        )
 
     def as_units(self) -> Units:
         """What the page asks of units, without their rows: means stand for grades."""
@@ -164,6 +188,8 @@ class CountedAnswers:
         values: dict[str, Any] = {"rows": self.rows}
         if self.groups is not None:
             values["groups"] = self.groups
+        if what.thresholds and self.scores is not None:
+            return values | self.scores.walked(what)
         if self.task == "classification":
             return values | self._of_labels(what)
         return values | (self._of_sums() if self.sums is not None else self._of_grades())

@@ -12,6 +12,7 @@ from surelearn.auditing.answers import counts_told
 from surelearn.auditing.answers.counted import CountedAnswers
 from surelearn.auditing.answers.read_once import cannot, read_counted
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.scored_once import WALKED, walk_over
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
 from surelearn.auditing.context import Context
@@ -19,7 +20,14 @@ from surelearn.auditing.looks import counted as counted_options
 from surelearn.auditing.looks import open_ledger
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.pages import document, looked
-from surelearn.auditing.sections import assumptions, bounds_compared, columns, costly, slices
+from surelearn.auditing.sections import (
+    assumptions,
+    bounds_compared,
+    columns,
+    costly,
+    operating_point,
+    slices,
+)
 from surelearn.auditing.writing import Entry
 from surelearn.certificate import Certificate, Verification
 from surelearn.certification import certify_counted
@@ -35,10 +43,12 @@ from surelearn.lacking import Lacking
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument, Look
 
+OF_ANSWERS = ("balanced_accuracy", "f1")  # metrics of answers, whatever their scores
 MILLION = 10**6  # rows of one step of the progress
 ENTRIES: tuple[Entry, ...] = (
     counts_told.PERFORMANCE,
     counts_told.GRADES,
+    operating_point.ENTRY,
     costly.ENTRY,
     slices.ENTRY,
     counts_told.WRONG,
@@ -75,6 +85,8 @@ def audit_counted(
     make = partial(certify_counts, counted, roles)
     alone = "" if groups is None else _look(counted, replace(roles, group=None), options).models[0]
     certificate, turn = looked(book, look, counted.known, options, contradicted, make, alone)
+    if "walk.threshold" in certificate.facts:
+        counted = counted.answering(float(certificate.facts["walk.threshold"]))
     units = counted.as_units()
     context = Context(
         title=counted.name,
@@ -115,12 +127,15 @@ def counted_if(
     """The answers counted in one pass, where that is asked for, or the file is long and counts are
     enough; None where it is to be read whole.
     """
-    if options.require is not None and one_pass:
+    requirement = options.requirement
+    if requirement is not None and one_pass and requirement.quantity not in WALKED:
         raise OptionError(
-            lambda o, r: f"{o} does not go with {r}, which needs every row's score: leave out one",
-            "one_pass",
-            "require",
-        )
+            lambda o, r: (
+                f"{o} does not go with {r} '{requirement}', whose thresholds need an order that rows"
+                " tell: require a sensitivity or a specificity, or leave out one"
+            ),
+            "one_pass", "require",
+        )  # fmt: skip
     if options.sets is not None and one_pass:
         raise OptionError(
             lambda o, s: f"{o} does not go with {s}, which rank every row's score: leave out one",
@@ -133,6 +148,7 @@ def counted_if(
             "largest_group",
         )
     whole = any(one is not None for one in (options.require, options.sets, options.largest_group))
+    whole = whole or roles.score is not None  # of scores one pass claims less
     large = not whole and is_large(source) and not cannot(roles)
     if one_pass is False or not (one_pass or large):
         return None
@@ -173,15 +189,26 @@ def certify_counts(
 ) -> Certificate:
     """The claims about answers that were counted, on one δ."""
     given: dict[str, Any] = {"delta": options.delta, "against": counted.against}
+    requirement, scores = options.requirement, counted.scores
     if counted.task == "classification":
         given |= {"classes": counted.classes, "unseen": counted.unseen, "baseline": counted.rival}
         given |= {"positive": options.positive, "cost": options.cost}
         sliced = ("differences",) if counted.slices else ()
-        given |= {"metrics": (*ALWAYS_CLAIMED, *sliced), "compared": counted.compared}
+        metrics = ALWAYS_CLAIMED if scores is None else OF_ANSWERS
+        given |= {"metrics": (*metrics, *sliced), "compared": counted.compared}
     else:
         given |= {"loss": counted.called, "loss_range": counted.bounds, "binary": counted.binary}
+    if requirement is not None and scores is not None:
+        given |= {"require": requirement, "thresholds": walk_over(requirement), "metrics": ()}
+        # once to find the threshold, and once more with the model that answers from there on
+        first = certify_counted(counted.model, counted.facts, counted.hash, **given)
+        counted = counted.answering(first.facts["walk.threshold"])
     made = certify_counted(counted.model, counted.facts, counted.hash, **given)
-    answered = next(n for n in (*roles.answer, roles.passed, roles.grade, roles.winner) if n)
+    if scores is not None:
+        made = replace(made, lacking=(*made.lacking, *_without_scores()))
+    answered = next(
+        n for n in (*roles.answer, roles.score, roles.passed, roles.grade, roles.winner) if n
+    )
     names = {"target": counted.target, "prediction": answered, "answers": roles.stated()}
     if roles.group is not None:
         names["group"] = roles.group
@@ -193,8 +220,16 @@ def certify_counts(
     return of_page(made, None, withheld, names)
 
 
+def _without_scores() -> list[Lacking]:
+    """What is not claimed of scores that were counted."""
+    why = "it needs every row's score, and one pass counts them between fixed thresholds"
+    return [Lacking(name, why) for name in ("auc", "brier_score", "log_loss", "calibration")]
+
+
 def verify_counted(certificate: Certificate, counted: CountedAnswers) -> Verification:
     """The certificate beside what another pass over the file found."""
+    if "walk.threshold" in certificate.facts:
+        counted = counted.answering(float(certificate.facts["walk.threshold"]))
     columns = {"counted": counted, "baseline": counted.rival}
     if counted.task == "losses" and counted.against:
         columns["baseline_losses"] = counted.against

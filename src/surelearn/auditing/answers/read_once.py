@@ -20,6 +20,7 @@ import pandas as pd
 
 from surelearn.auditing.answers.counted import CountedAnswers, CountedRow, Slice
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.scored_once import ABOVE_ONE, CountedScores, cuts_with
 from surelearn.auditing.answers.units import (
     FAILED,
     FEW_NUMBERS,
@@ -60,7 +61,10 @@ Progress = Callable[[int, int | None], None]
 def cannot(roles: Roles) -> str:
     """Why answers of this kind are not counted in one pass; "" where they are."""
     needs = {
-        "scores and their thresholds need every row's score": roles.score is not None,
+        "scores beside answers need every row's score": bool(roles.score and roles.answer),
+        "scores compared with other answers need every row's score": bool(
+            roles.score and roles.against
+        ),
         "probabilities are read of every row": roles.probability is not None,
         "of several raters every row's majority is needed": len(roles.truth) > 1,
         "of several guesses every row's first right one is needed": len(roles.answer) > 1,
@@ -116,7 +120,10 @@ def read_counted(
     roles = _named(opened.head, roles)
     reader = _Counter(opened, roles, None if positive is None else str(positive))
     names, graded = reader.asked()
-    found = count(source, names, graded, header=roles.header, opened=opened, progress=progress)
+    found = count(
+        source, names, graded,
+        header=roles.header, opened=opened, cuts=reader.cuts(), progress=progress,
+    )  # fmt: skip
     return reader.read(found)
 
 
@@ -164,8 +171,19 @@ class _Counter:
     def _main(self) -> tuple[str, ...]:
         roles = self.roles
         if roles.truth:
-            return roles.truth[0], roles.answer[0]
+            return roles.truth[0], roles.answer[0] if roles.answer else str(roles.score)
         return (str(roles.passed or roles.winner),)
+
+    @property
+    def _threshold(self) -> float:
+        """From which score on the class is answered."""
+        return 0.5 if self.roles.threshold is None else self.roles.threshold
+
+    def cuts(self) -> dict[str, tuple[float, ...]]:
+        """Where scores are cut: at the grid, and just above 1."""
+        if self.roles.score is None:
+            return {}
+        return {self.roles.score: (*cuts_with(self._threshold), ABOVE_ONE)}
 
     def _columns(self) -> list[str]:
         """The sliced columns; where a number is cut stands after its name."""
@@ -202,7 +220,7 @@ class _Counter:
         if truth is not None:
             head = head.loc[head[truth].notna()].reset_index(drop=True)
         taken = {*roles.truth, *roles.answer, *roles.drop}
-        taken |= {roles.passed, roles.grade, roles.winner, roles.against}
+        taken |= {roles.passed, roles.grade, roles.winner, roles.against, roles.score}
         beside = head[[name for name in head.columns if name not in taken]]
         return replace(
             made,
@@ -244,6 +262,7 @@ class _Counter:
     def _of_truth(self) -> CountedAnswers:
         roles, found = self.roles, self.found
         truth, answer = self._main()
+        scores = self._counted_scores(found.cells[truth, answer]) if roles.score else None
         main = found.cells[(truth, answer, *([roles.against] if roles.against else []))]
         self._check_labels(truth, main)
         words = {name: self._coded_words(name) for name in (truth, answer, roles.against) if name}
@@ -298,6 +317,9 @@ class _Counter:
         rival = None
         if roles.against:
             rival = RecordedAnswers(roles.against, known, found.hash)
+        model = RecordedAnswers(answer, known, found.hash)
+        if scores is not None:
+            model = scores.model(known, found.hash, self._threshold)
         return CountedAnswers(
             name=found.name,
             path=found.path,
@@ -305,7 +327,8 @@ class _Counter:
             task="classification",
             rows=rows,
             hash=found.hash,
-            model=RecordedAnswers(answer, known, found.hash),
+            model=model,
+            scores=scores,
             rival=rival,
             classes=known,
             unseen=tuple(sorted(seen - {*known})),
@@ -327,7 +350,59 @@ class _Counter:
         self.findings += found or ()
 
     def _coded_words(self, name: str) -> list[str | None]:
-        return list(_words(self.found.name, name, self.found.values[name]))
+        """The words of a column's values; of a score those that its threshold answers."""
+        if name == self.roles.score:
+            called = cuts_with(self._threshold).index(self._threshold) + 1
+            rest = self._others()
+            return [
+                None if reached is None else str(self.positive) if reached >= called else rest
+                for reached in self.found.values[name]
+            ]
+        words = list(_words(self.found.name, name, self.found.values[name]))
+        if self.roles.score is None or name != self.roles.truth[0] or self.positive not in words:
+            return words
+        rest = self._others()
+        return [w if w in (None, self.positive) else rest for w in words]
+
+    def _others(self) -> str:
+        """What the other rows are called: their label where there is one, all of them together where
+        there are several.
+        """
+        truth = self.roles.truth[0]
+        used = {cell[0] for cell in self.found.cells[self._main()]}
+        words = _words(self.found.name, truth, self.found.values[truth][sorted(used)])
+        others = {word for word in words.tolist() if word is not None} - {self.positive}
+        return others.pop() if len(others) == 1 else f"not {self.positive}"
+
+    def _counted_scores(self, main: Mapping[Cell, int]) -> CountedScores | None:
+        """How often each label has a score between two cuts; a score that is missing, or no probability,
+        is refused.
+        """
+        name, found = self.roles.score, self.found
+        if name is None:
+            return None
+        truth, reached = self._coded_words(self.roles.truth[0]), found.values[name]
+        cuts = cuts_with(self._threshold)
+        counts: Counter[tuple[bool, int]] = Counter()
+        lost = strange = 0
+        for cell, n in main.items():
+            if truth[cell[0]] is None:
+                continue
+            at = reached[cell[1]]
+            lost += n * (at is None)
+            strange += n * (at is not None and not 0 < at <= len(cuts))
+            counts[truth[cell[0]] == self.positive, 0 if at is None else at] += n
+        if lost:
+            raise DataError(
+                f"{found.name}, column {shown(name)} lacks {lost:,} of {sum(counts.values()):,} scores:"
+                " give a number in every row."
+            )
+        if strange:
+            raise NotCountableError(
+                f"{found.name}, column {shown(name)} holds {strange:,} numbers outside 0 to 1, and one"
+                " pass counts probabilities: leave out --one-pass."
+            )
+        return CountedScores(name, str(self.positive), self._others(), cuts, counts)
 
     def _check_labels(self, truth: str, main: Mapping[Cell, int]) -> None:
         """Refuse numbers, which are no labels."""
@@ -366,7 +441,7 @@ class _Counter:
                 " get wrong."
             )
         by_case = {label.strip().casefold(): label for label in reversed(labels)}
-        for place, column in ((1, roles.answer[0]), (2, roles.against)):
+        for place, column in ((1, self._main()[1]), (2, roles.against)):
             if column is None:
                 continue
             said: Counter[str] = Counter()
