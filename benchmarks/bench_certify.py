@@ -5,12 +5,13 @@
     python benchmarks/bench_certify.py --rows 1000000000
 
 Each case is certified in a process of its own with one thread, at two lengths: labels and answers of
-ten classes as dictionaries, the same by a third column (`--slice`), passes as booleans, and grades
-as doubles. CPU seconds are those of the whole certificate of the longer file: hashing, the search of its first
-rows and the page included, imports and compiled code not (the shorter file is certified before).
-Memory is the peak of the process, whichever of both files it certifies after that: it must not
-grow. The limit is what decoding alone takes (pyarrow's batches of the same columns, thrown away)
-and what SHA-256 takes. The files, 2.3 bytes per row, lie in the temporary folder.
+ten classes as dictionaries, the same by a third column (`--slice`), passes as booleans, grades as
+doubles, and the same in sorted groups of five (`--group`). CPU seconds are those of the whole
+certificate of the longer file: hashing, the search of its first rows and the page included, imports
+and compiled code not (the shorter file is certified before). Memory is the peak of the process,
+whichever of both files it certifies after that: it must not grow. The limit is what decoding alone
+takes (pyarrow's batches of the same columns, thrown away) and what SHA-256 takes. The files, some
+3 bytes per row, lie in the temporary folder.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ CASES: dict[str, dict[str, Any]] = {
     "counts, sliced": {"truth": "label", "answer": "predicted", "slices": "topic"},
     "passes": {"passed": "passed"},
     "grades": {"grade": "grade", "loss_range": (0.0, 1.0)},
+    "grades, in groups": {"grade": "grade", "loss_range": (0.0, 1.0), "group": "talk"},
 }
 
 
@@ -60,6 +62,7 @@ def write(path: Path, rows: int) -> None:
                 "topic": pa.DictionaryArray.from_arrays(topic, topics),
                 "passed": rng.random(n) < 0.9,
                 "grade": rng.integers(0, 101, n) / 100,
+                "talk": (start + np.arange(n)) // 5,
             }
         )
         writer = writer or pq.ParquetWriter(path, table.schema)
@@ -121,14 +124,14 @@ def main() -> None:
         write(short, rows // 5)
         write(long, rows)
         size = long.stat().st_size / rows
-        print(f"{rows // 5:,} and {rows:,} rows of 5 columns, {size:.2f} bytes per row, one thread")
+        print(f"{rows // 5:,} and {rows:,} rows of 6 columns, {size:.2f} bytes per row, one thread")
         for case, asked in CASES.items():
             few, many = in_a_process(short, short, case), in_a_process(short, long, case)
             rate = many["rows"] / many["seconds"]
             columns = [one for one in asked.values() if isinstance(one, str)]
             decoding, hashing = limits(str(long), columns)
             print(
-                f"  {case:<16} {rate / 1e6:7.1f} million rows/s and core"
+                f"  {case:<18} {rate / 1e6:7.1f} million rows/s and core"
                 f"   {many['seconds']:6.2f} s (shorter {few['seconds']:.2f} s)"
                 f"   decoding {decoding / rows * 1e9:5.2f} + hashing {hashing / rows * 1e9:5.2f}"
                 f" of {1e9 / rate:5.2f} ns/row   peak {few['peak']:.0f} and {many['peak']:.0f} MB"

@@ -337,6 +337,28 @@ def test_shares_are_those_of_an_audit():
     assert asked["gain"].delta == pytest.approx(0.05 / 18, rel=1e-12)
 
 
+def test_prediction_sets_have_half_of_what_the_headline_leaves():
+    both = certificate_of(positive="yes", sets=0.2)
+    assert both["risk"].delta == 0.05 * SHARES["risk"]
+    assert both["set_coverage"].delta == 0.05 * SHARES["sets"]
+    assert both["sensitivity"].delta == pytest.approx(0.05 * SHARES["sensitivity"] / 2, rel=1e-12)
+    alone = plan(sets=0.2)
+    assert [need.delta for need in alone.needs] == [0.05 * SHARES["sets"], 0.05]
+    assert alone.rows == interval_rows(0.2, share=SHARES["sets"])
+    # exactly: with one row less even the largest score covers too little too often
+    assert 0.8**alone.rows <= 0.0125 < 0.8 ** (alone.rows - 1)
+    asked = {"min_sensitivity": 0.9, "expected_sensitivity": 0.95}
+    beside, without = plan(**asked, sets=0.2), plan(**asked)
+    assert beside.needs[0].delta == pytest.approx(both["sensitivity"].delta)
+    assert beside.rows > without.rows
+    assert beside.needs[1] == without.needs[1]
+    assert plan(0.05, sets=0.2).needs == plan(0.05).needs  # the headline has its half all the same
+    with pytest.raises(ValueError, match="sets are of labels"):
+        plan(interval=0.1, sets=0.2)
+    with pytest.raises(ValueError, match="sets"):
+        plan(sets=1.5)
+
+
 def test_an_interval_without_a_loss_bound_has_all_of_delta():
     def middle(X):
         return np.zeros(len(X))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,6 +89,9 @@ def intervals(
     said = predict_with(model)(X) if predicted is None else predicted
     said = np.asarray(said, dtype=float)
     return within_distance(said, score, target_range)
+
+
+ADDED = ("prediction", "probability", "set", "abstain", "low", "high", "outside")  # columns
 
 
 def abstains_below(certificate: Certificate | None) -> float | None:
@@ -206,6 +209,27 @@ class Predictor:
                 put(_extended(table, self.added(stream, table)))
                 advance(table.num_rows)
         return self.notes.rows
+
+
+def without_added(
+    names: Sequence[str], own: Collection[str] = (), positive: object = None
+) -> list[str]:
+    """The columns of a table without those that `Predictor.write` put behind them, if it did.
+
+    ``own`` are the columns that the model knows, ``positive`` is the class that matters.
+
+    Examples
+    --------
+    >>> without_added(["x", "y", "prediction", "probability"])
+    ['x', 'y']
+    >>> without_added(["prediction", "y"])
+    ['prediction', 'y']
+    """
+    added, kept = {*ADDED, f"probability_{positive}"}, list(names)
+    while kept and kept[-1] not in own and {kept[-1], kept[-1].rstrip("_")} & added:
+        kept.pop()
+    last = names[len(kept) :]
+    return kept if last and last[0].rstrip("_") == "prediction" else list(names)
 
 
 def _extended(table: pa.Table, added: dict[str, Any]) -> pa.Table:

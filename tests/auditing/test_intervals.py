@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy.optimize import brentq
+from scipy.stats import binom
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 
@@ -18,7 +20,9 @@ from surelearn.bounds import clopper_pearson
 from surelearn.cli import main
 from surelearn.monitoring import Watch
 from surelearn.persistence import read_model
+from surelearn.plain import show
 from surelearn.prediction import intervals, predict
+from surelearn.report.rows import claim_rows
 
 QUICK = {"models": {"line": LinearRegression()}, "ledger": False, "refits": 0, "curve_repeats": 0}
 SKIP = tuple(name for name in skippable() if name != "coverage")
@@ -66,6 +70,27 @@ def test_the_page_says_how_wide_and_how_often(page):
         "quantiles",
     ]
     assert sum(row[0].endswith(", used") for row in forms) == 1
+
+
+def test_the_guaranteed_row_says_how_many_rows_are_inside(page, folder):
+    """Not the score: the share p with P(Bin(n, p) ≥ k) = δ, for the rank k of the threshold."""
+    claim, (row, *_) = page.certificate.together[0], claim_rows(page.certificate, "together")
+    scores = np.asarray(claim.inputs["scores"])
+    rank = int((np.sort(scores) < claim.value).sum()) + 1
+    share = brentq(lambda p: binom.sf(rank - 1, scores.size, p) - claim.delta, 0.01, 0.999)
+    assert 0.9 <= share < 0.92
+    assert row.drawn.value == pytest.approx(share, abs=1e-9)
+    assert row.drawn.measured == rank / scores.size
+    shown = show(share, "rate", ">=")
+    assert (row.word, row.bound) == ("at least", shown)
+    assert row.label == "New rows inside their own interval"
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    guaranteed = text[text.index('aria-label="Guaranteed"') :][:3_000]
+    for said in ("New rows inside their own interval", shown, ">0%<", ">100%<"):
+        assert said in guaranteed
+    assert "New rows inside their own interval" in page.to_markdown()
+    withheld = page.published().certificate  # without the rows' scores
+    assert claim_rows(withheld, "together")[0].drawn.value == row.drawn.value
 
 
 def test_the_form_is_fixed_without_the_certify_rows():
@@ -281,6 +306,28 @@ def forecasts(n=400, shift=0.0):
     )
 
 
+def test_the_gate_on_the_command_line_takes_what_is_said_about_intervals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table(400).to_csv("t.csv", index=False)
+    asked = ["gate", "t.csv", "--target", "y", "--model", "linear regression", "--ledger", "l.json"]
+
+    def gate(*more):
+        return CliRunner().invoke(main, [*asked, "--quiet", *more])
+
+    refused = gate("--max-risk", "9", "--width", "quantiles")
+    assert (refused.exit_code, "leave out --width" in refused.output) == (2, True)
+    refused = gate("--max-risk", "9", "--target-range", "0", "0.1")
+    assert (refused.exit_code, "--target-range 0 to 0.1 does not hold" in refused.output) == (
+        2,
+        True,
+    )
+    required = ("--require", "mean_error <= 5", "--loss-bound", "30", "--width", "normalized")
+    assert gate(*required, "--target-range", "-20", "20").exit_code == 0
+    kept = read_model(tmp_path / "surelearn-gate" / "model").certificate.facts.options
+    assert kept["banded"]
+    assert tuple(kept["target_range"]) == (-20, 20)
+
+
 def test_recorded_intervals_are_certified_with_their_correction():
     frame = forecasts()
     found = audit_answers(
@@ -295,6 +342,8 @@ def test_recorded_intervals_are_certified_with_their_correction():
     assert (scores <= correction.value).mean() > 0.9
     assert "of truths lie outside" in found.verdict.text
     assert "outward" in found.verdict.text
+    moved = show(float(correction.value), "number", "<=")
+    assert f"each end moved {moved} outward" in claim_rows(found.certificate, "together")[0].label
     wide = frame.assign(lo=frame["lo"] - 9, hi=frame["hi"] + 9)
     narrower = audit_answers(
         wide, truth="y", answer="yhat", low="lo", high="hi", ledger=False, independent=True

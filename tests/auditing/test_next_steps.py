@@ -209,7 +209,13 @@ def test_there_are_few_and_production_is_the_last(context):
 def test_it_is_data_and_on_the_page(context):
     result = audited("breast_cancer", target=None, positive="malignant")
     page, text = result.to_html(), result.to_markdown()
-    assert page.index('aria-label="What to do next"') < page.index('aria-label="Guaranteed"')
+    titles = ("Guaranteed", "Measured", "Assumptions", "What to do next", "Details")
+    places = [page.index(f'aria-label="{title}"') for title in titles]
+    assert places == sorted(places)
+    listed = page[page.index('class="toc"') :]
+    places = [listed.index(f">{title}</bdi></a>") for title in titles]
+    assert places == sorted(places)
+    assert text.index("**Assumes**") < text.index("**What to do next**")
     assert page.count('<ol class="steps">') == 1
     assert "**What to do next**, no guarantee" in text
     assert Audit.from_json(result.to_json()).to_html() == page

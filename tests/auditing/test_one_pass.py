@@ -4,8 +4,10 @@ the pieces and the order; what one pass cannot do is refused; memory does not gr
 
 import gzip
 import json
+import re
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -15,10 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 from surelearn.auditing.answers import Roles, audit_answers, read_counted
+from surelearn.auditing.options import OptionError
 from surelearn.auditing.verification import verify_folder
+from surelearn.bounds.holdout import GROUPS_IID
 from surelearn.certificate import OTHER_ROWS, Certificate
+from surelearn.certification import certify_counted
 from surelearn.cli import main
-from surelearn.data import DataError, counting
+from surelearn.data import DataError, block_sums, counting
+from surelearn.data.sorted_groups import SortedGroups
 from surelearn.measurement import LossBoundError
 from surelearn.selection.ledger import Ledger
 
@@ -141,9 +147,12 @@ def test_every_format_gives_the_same_facts(place, case, name):
 
 
 @pytest.mark.parametrize("case", ["labels", "grades against"])
-def test_neither_pieces_nor_row_groups_nor_order_change_anything(
+def test_neither_pieces_nor_row_groups_change_anything_and_order_only_blocks(
     place, case, monkeypatch, tmp_path
 ):
+    def without_blocks(values):
+        return {key: value for key, value in values.items() if ".block_" not in key}
+
     wanted = certified(place / "t.parquet", case, one_pass=True).certificate.facts.values
     table = pd.read_parquet(place / "t.parquet")
     shuffled = table.sample(frac=1.0, random_state=0)
@@ -151,7 +160,148 @@ def test_neither_pieces_nor_row_groups_nor_order_change_anything(
         monkeypatch.setattr(counting, "BATCH", batch)
         rows.to_parquet(tmp_path / "again.parquet", row_group_size=groups)
         found = certified(tmp_path / "again.parquet", case, one_pass=True)
-        assert dict(found.certificate.facts.values) == dict(wanted)
+        values = found.certificate.facts.values
+        assert without_blocks(values) == without_blocks(wanted)
+        assert rows is shuffled or dict(values) == dict(wanted)
+
+
+def test_blocks_of_grades_are_those_of_the_rows(place):
+    """Of all, of a slice whose rows lie anywhere, and of differences."""
+    table = pd.read_parquet(place / "t.parquet")
+    grade, other = table.grade.fillna(0.0).to_numpy(), table.grade_old.fillna(5.0).to_numpy()
+    sliced = certified(place / "t.parquet", "grades", one_pass=True).certificate.facts
+    paired = certified(place / "t.parquet", "grades against", one_pass=True).certificate.facts
+    ends = [0]
+    while ends[-1] < len(table):
+        ends.append(min(block_sums.block_end(ends[-1]), len(table)))
+    x = (table.topic == "x").to_numpy()
+    for facts, name, values, inside in (
+        (sliced, "loss", grade, x | True),
+        (sliced, "slice[topic = x]", grade, x),
+        (paired, "baseline.gain", grade - other, x | True),
+    ):
+        parts = [values[i:j][inside[i:j]] for i, j in pairwise(ends)]
+        parts = [part for part in parts if part.size]
+        assert list(facts[f"{name}.block_sizes"]) == [part.size for part in parts]
+        for what, of in (("means", np.mean), ("variances", np.var)):
+            found = [of(part) for part in parts]
+            np.testing.assert_allclose(facts[f"{name}.block_{what}"], found, atol=2e-6)
+
+
+GROUPED = {
+    "grades": {"grade": "grade", "loss_range": (0, 5), "against": "grade_old"},
+    "passes": {"passed": "passed"},
+    "booleans": {"passed": "ok"},
+    "duels": {"winner": "win", "ours": "ours"},
+}
+
+
+@pytest.fixture(scope="module")
+def talks(tmp_path_factory):
+    """Rows of conversations that stand together, whose names fall as text and as numbers rise."""
+    folder, table = tmp_path_factory.mktemp("talks"), frame()
+    sizes = np.random.default_rng(1).integers(1, 7, 1_500)
+    at = np.repeat(np.arange(1_500), sizes)[: len(table)]
+    table["talk"], table["number"] = [f"t{9_999 - i}" for i in at], at + 1
+    table = table.drop(columns=["age", "zero", "one"])
+    table.to_parquet(folder / "t.parquet", row_group_size=700)
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_json(folder / "t.jsonl", orient="records", lines=True)
+    return folder
+
+
+@pytest.mark.parametrize("case", GROUPED)
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.jsonl"])
+@pytest.mark.parametrize("group", ["talk", "number"])
+def test_groups_that_stand_together_are_bet_on_as_where_the_file_is_read_whole(
+    talks, case, name, group, monkeypatch
+):
+    monkeypatch.setattr(counting, "BATCH", 64)
+    monkeypatch.setattr(counting, "_HEAD_BATCH", 64)
+    given = {**GROUPED[case], "group": group, "ledger": False}
+    once, whole = (audit_answers(talks / name, one_pass=how, **given) for how in (True, False))
+    facts, means = once.certificate.facts, np.asarray(whole.certificate.facts["loss.losses"])
+    assert facts["groups"] == whole.certificate.facts["groups"] == means.size
+    assert facts["loss.mean"] == pytest.approx(means.mean(), abs=1e-6)
+    assert facts["loss.variance"] == pytest.approx(means.var(ddof=1), abs=1e-5)
+    assert once.certificate.verify()
+    for one, other in zip(once.certificate.together, whole.certificate.together, strict=True):
+        assert (one.quantity, one.label, one.delta) == (other.quantity, other.label, other.delta)
+        assert one.measured == pytest.approx(other.measured, abs=1e-6)
+        assert 0 < one.measured - one.value < 2.5 * (other.measured - other.value)
+        assert one.assumptions[0] == other.assumptions[0] == GROUPS_IID
+    assert once.verdict.kind == whole.verdict.kind
+    for made in (once, whole):
+        assert re.search(f"(?i)for a new {group}, as a mean over {group}s", made.verdict.text)
+
+
+def test_means_of_groups_are_rounded_so_that_they_do_not_speak_for_ours():
+    groups = SortedGroups("t", "g")
+    ours, other = np.array([1, 2, 5], np.int32), np.array([1, 2, 5], np.int32)
+    ended = groups.means(pa.array(["a", "a", "b"]), ours, other)
+    assert [one.tolist() for one in ended] == [[1], [2]]  # of 1.5
+    ended = groups.means(pa.array(["b", "c"]), ours[1:], other[1:])
+    assert [one.tolist() for one in ended] == [[3], [4]]  # of (5 + 2)/2
+    assert [one.tolist() for one in groups.rest(paired=True)] == [[5], [5]]
+    assert groups.groups == 3
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.jsonl"])
+def test_a_group_that_comes_back_is_refused(talks, tmp_path, name, monkeypatch):
+    monkeypatch.setattr(counting, "BATCH", 64)
+    table = pd.read_parquet(talks / "t.parquet")
+    table.loc[2_000, "talk"] = "t9998"
+    write = {"t.parquet": table.to_parquet, "t.csv": table.to_csv}.get(name)
+    if write is None:
+        table.to_json(tmp_path / name, orient="records", lines=True)
+    else:
+        write(tmp_path / name, index=False)
+    given = {"passed": "ok", "group": "talk", "ledger": False}
+    with pytest.raises(DataError, match=r"row 2,001 is out of order\): sort the rows by it"):
+        audit_answers(tmp_path / name, one_pass=True, **given)
+    monkeypatch.setattr(counting, "LARGE_ROWS", 10)
+    monkeypatch.setattr(counting, "LARGE_BYTES", 10)
+    found = audit_answers(tmp_path / name, **given)  # which is long, and so is read whole
+    assert "one_pass" not in found.numbers
+    table.loc[2_000, "talk"] = None
+    table.to_parquet(tmp_path / "none.parquet")
+    with pytest.raises(DataError, match="missing values"):
+        audit_answers(tmp_path / "none.parquet", one_pass=True, **given)
+
+
+def test_claims_about_groups_hold_in_one_pass(tmp_path):
+    """Of groups that pass or fail as a whole, and whose rows would prove far too much."""
+    rng, delta, wrong, by_rows, trials = np.random.default_rng(0), 0.3, 0, 0, 60
+    for _ in range(trials):
+        passed = np.repeat(rng.random(120) < 0.5, 8)
+        table = pd.DataFrame({"ok": passed, "talk": np.repeat(np.arange(120), 8)})
+        table.to_parquet(tmp_path / "t.parquet")
+        least = []
+        for group in ({"group": "talk"}, {}):
+            counted = read_counted(tmp_path / "t.parquet", Roles(passed="ok", **group))
+            made = certify_counted(
+                counted.model,
+                counted.facts,
+                counted.hash,
+                loss="pass rate",
+                binary=True,
+                delta=delta,
+            )
+            least.append(made["mean_grade"].value)
+        wrong += least[0] > 0.5
+        by_rows += least[1] > 0.5
+    assert wrong / trials <= delta + 3 * np.sqrt(delta * (1 - delta) / trials)
+    assert by_rows / trials > 0.35  # the mutant: rows are taken for independent draws
+
+
+def test_a_file_that_is_sorted_by_its_grades_is_told(tmp_path):
+    grades = np.sort(np.random.default_rng(0).random(5_000))[::-1]
+    pd.DataFrame({"grade": grades}).to_parquet(tmp_path / "g.parquet")
+    made = audit_answers(
+        tmp_path / "g.parquet", grade="grade", loss_range=(0, 1), one_pass=True, ledger=False
+    )
+    assert "SL127" in {one.code for one in made.findings}
+    assert made.certificate["mean_grade"].value < 0.5
 
 
 def test_dictionaries_that_differ_between_row_groups(tmp_path):
@@ -254,11 +404,15 @@ def test_a_grade_outside_of_its_range_is_refused_and_remembered(tmp_path):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"truth": "label", "score": "note", "positive": "a"}, "every row's score"),
+        (
+            {"truth": "label", "answer": "said", "score": "note", "positive": "a"},
+            "every row's score",
+        ),
         ({"truth": ("label", "old"), "answer": "said"}, "raters"),
         ({"truth": "label", "answer": ("said", "old")}, "guesses"),
         ({"truth": "label", "answer": "said", "separator": ";"}, "sets of labels"),
         ({"truth": "label", "answer": "said", "group": "topic"}, "groups"),
+        ({"passed": "ok", "group": "topic", "slices": "age:30"}, "slices"),
         ({"passed": "ok", "weight": "note", "weight_bound": 2.0}, "weighted"),
         ({"truth": "note", "answer": "grade", "task": "regression"}, "forecasts"),
         ({"truth": "grade", "answer": "note"}, "more than 10 values"),
@@ -271,6 +425,13 @@ def test_what_one_pass_cannot_do_is_refused(place, given, why, monkeypatch):
     with pytest.raises(DataError, match=why) as refused:
         audit_answers(place / "t.parquet", one_pass=True, ledger=False, **given)
     assert str(refused.value).count(". ") == 0
+
+
+def test_what_needs_more_than_sums_of_groups_is_refused(place):
+    with pytest.raises(OptionError, match="every group's size"):
+        audit_answers(
+            place / "t.parquet", one_pass=True, passed="ok", group="topic", largest_group=9
+        )
 
 
 def test_other_formats_are_refused(tmp_path):

@@ -96,7 +96,7 @@ def test_paired_counts_in_simulation_where_both_are_frequent():
 
 
 def test_moments_of_sums_are_exact():
-    from surelearn.data.counting import moments
+    from surelearn.data.block_sums import moments
 
     big = 10**9
     mean, variance = moments(big, Fraction(7 * big, 10), Fraction(49 * big, 100) + Fraction(1, 10))

@@ -305,6 +305,33 @@ def test_a_gate_and_an_audit_refuse_a_share_above_one(here, shell):
     assert "two goals" in shell.refusal("plan --at-least 0.9 --max-risk 0.1")
 
 
+@pytest.mark.parametrize("way", ["", "--one-pass"])
+@pytest.mark.parametrize("other", ["b.csv", "c.jsonl.gz"])
+def test_a_folder_of_mixed_tables_is_refused(here, shell, way, other):
+    """The rows of the others would be left out silently; files that are no tables do not matter."""
+    folder = here / "mixed"
+    folder.mkdir()
+    pd.DataFrame({"passed": [True, False] * 50}).to_parquet(folder / "a.parquet")
+    for beside in ("_SUCCESS", ".hidden.csv", "README.md"):
+        (folder / beside).write_text("x")
+    assert shell.run(f"certify mixed --pass passed {way}").exit_code == 0
+    (folder / other).write_text("x")
+    said = shell.refusal(f"certify mixed --pass passed {way}")
+    assert said.startswith(
+        f"mixed holds Parquet files and '{other}': only files *.parquet are read"
+    )
+
+
+def test_a_page_without_a_verdict_is_an_answer_and_fails_a_check(here, shell):
+    frame = pd.DataFrame({"user": [f"u{i // 4}" for i in range(400)], "ok": [True] * 400})
+    frame.to_csv("users.csv", index=False)
+    for check, code in (("", 0), ("--max-risk 0.5", 1), ("--at-least 0.1", 1)):
+        result = shell.run(f"certify users.csv --pass ok --out users {check}")
+        assert "No verdict" in result.output
+        assert result.exit_code == code
+    assert (here / "users" / "report.html").exists()
+
+
 def test_a_folder_without_parquet_files_says_what_is_read(here, shell):
     (here / "nothing").mkdir()
     (here / "texts").mkdir()

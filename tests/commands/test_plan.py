@@ -18,6 +18,8 @@ PROGRAM = Path(sys.executable).with_name("surelearn")
 RISK = "--max-risk 0.05 --expected-risk 0.02"
 OTHERS = [
     "--interval 0.1 --rows 500",
+    "--sets 0.1 --rows 500",
+    "--sets 0.1 --rows 50",
     "--min-sensitivity 0.9 --expected-sensitivity 0.97",
     "--min-sensitivity 0.9 --expected-sensitivity 0.97 --prevalence 0.3 --rows 5000",
     "--min-gain 0 --expected-gain 0.2 --disagreement 0.3 --rows 300",
@@ -81,7 +83,10 @@ def test_bars_are_as_long_as_the_chance():
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("", "say what to certify: state --max-risk, --interval, --min-sensitivity or --min-gain"),
+        (
+            "",
+            "say what to certify: state --max-risk, --interval, --min-sensitivity, --min-gain or --sets",
+        ),
         (
             "--max-risk 0.05 --expected-risk 0.06",
             "--expected-risk must be below --max-risk 0.05, not 0.06",
@@ -175,7 +180,7 @@ def test_every_example_of_the_help_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = surelearn_plan("--help").stdout.partition("Examples:")[2]
     examples = re.findall(r"surelearn plan ((?:--[a-z-]+ [\w.]+ ?)+)", text)
-    assert len(examples) == text.count("surelearn plan") == 6
+    assert len(examples) == text.count("surelearn plan") == 7
     for line in examples:
         assert surelearn_plan(line).exit_code == 0, line
 

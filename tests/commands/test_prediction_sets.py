@@ -106,6 +106,11 @@ def test_a_page_of_answers_guarantees_sets_and_verifies(more, here, shell):
     mean = np.dot(counts, np.arange(len(counts))) / sum(counts)
     assert sets["findings"][0]["numbers"]["mean"] == pytest.approx(mean)
     assert sets["tables"][0]["rows"][0][0] == "all rows"
+    of_each = " of each class" if certificate.sets.per_class else ""
+    clause = (
+        f"hold the true label of at least **90.0% of new rows{of_each}**, and {mean:.2f} labels"
+    )
+    assert clause in found["verdict"]["sentence"]
 
 
 def test_a_score_of_two_classes_has_sets_whatever_its_range(here, shell):

@@ -94,6 +94,22 @@ def test_a_file_fed_twice_and_one_that_grew(place, shell):
     assert "0 new rows" in shell.run("watch classes copy.csv").stdout
 
 
+def test_the_same_rows_with_what_predict_adds_are_not_fed_again(place, shell):
+    """Nor where they were fed with these columns before; rows that only begin alike are new."""
+    live(shell, 150).to_csv("log.csv", index=False)
+    assert shell.run("predict classes log.csv --out told.csv").exit_code == 0
+    added = pd.read_csv("told.csv").columns.tolist()[len(live(shell).columns) :]
+    assert added[:2] == ["prediction", "probability"]
+    assert "150 new rows" in shell.run("watch classes log.csv").stdout
+    assert "0 new rows; the first 150" in shell.run("watch classes told.csv").stdout
+    assert "150 new rows" in shell.run("watch classes told.csv --state s.json").stdout
+    for file in ("told.csv", "log.csv"):
+        assert "0 new rows" in shell.run(f"watch classes {file} --state s.json").stdout
+    live(shell, 150, seed=12).to_csv("other.csv", index=False)
+    assert shell.run("predict classes other.csv --out told.csv").exit_code == 0
+    assert "150 new rows" in shell.run("watch classes told.csv").stdout
+
+
 def test_standard_input_row_by_row(place, shell):
     good, bad = live(shell, 30), live(shell, 300, seed=3, wrong=0.9)
     text = good.to_csv(index=False)

@@ -9,10 +9,13 @@ import runpy
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import surelearn
+from surelearn.auditing.answers import audit_answers
 
 QUICK = {"ledger": False, "refits": 2, "curve_repeats": 2, "effort": 0.2}
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
@@ -68,6 +71,18 @@ def browser(tmp_path_factory):
     driver.quit()
 
 
+def scored_with_sets():
+    """Scores of three classes, certified with prediction sets of each."""
+    rng, names = np.random.default_rng(0), np.array(["malignant", "benign", "inconclusive"])
+    label = rng.integers(0, 3, 900)
+    z = rng.normal(size=(900, 3)) + 2.5 * np.eye(3)[label]
+    shares = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    table = pd.DataFrame({f"p_{name}": shares[:, i] for i, name in enumerate(names)})
+    table["label"] = names[label]
+    given = {"truth": "label", "probability": "p_*", "sets": 0.1, "per_class": True}
+    return audit_answers(table, ledger=False, **given)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
@@ -84,6 +99,7 @@ def pages(tmp_path_factory):
         "audited numbers": (
             surelearn.audit("diabetes", models=Ridge(), loss_bound=400.0, **QUICK).to_html()
         ),
+        "sets": scored_with_sets().to_html(),
         "hostile": hostile.to_html(),
         "inline": inline.format(audit._repr_html_()),
         "hostile inline": inline.format(hostile._repr_html_()),
@@ -168,12 +184,23 @@ def test_hostile_names_are_inert(browser, pages, name):
     assert "<script>alert(1)</script>" in browser.execute_script("return document.body.innerText")
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile", "inline", "audited", "audited numbers"])
+@pytest.mark.parametrize(
+    "name", ["sample", "hostile", "inline", "audited", "audited numbers", "sets"]
+)
 @pytest.mark.parametrize("unfold", [False, True])
 @pytest.mark.parametrize("width", [320, 390, 700, 1000, 1280])
 def test_no_horizontal_scroll(browser, pages, name, unfold, width):
     visit(browser, pages[name], width=width, unfold=unfold)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_on_a_phone_the_table_of_sets_is_whole(browser, pages):
+    visit(browser, pages["sets"], width=390)
+    wide = browser.execute_script("""
+        const tables = [...document.querySelectorAll('[aria-label="Prediction sets"] .scroll')]
+        return tables.map(one => [one.clientWidth, one.scrollWidth])""")
+    assert wide
+    assert all(inner <= outer for outer, inner in wide), wide
 
 
 @pytest.mark.parametrize("name", ["sample", "audited", "audited numbers"])

@@ -120,6 +120,28 @@ def next_step(context: Context, label: str) -> str:
     return f"{why}: `{asked}{cost}`{_or_require(context, asked)}"
 
 
+def require_instead(context: Context) -> str:
+    """What to say where no fewer errors than a constant answer's tell little of a rare class that was
+    named; "" where it is not rare, or nothing can be required.
+    """
+    positive, options = context.options.positive, context.options
+    seen, n = _seen(context)
+    stated = (context.certificate.facts.options.get("answers") or {}).get("threshold")
+    if positive is None or options.require is not None or not can_require(context):
+        return ""
+    if stated is not None or options.threshold is not None:
+        return ""  # which chooses the threshold
+    told = {str(label): count for label, count in seen.items()}
+    if told.get(str(positive), 0) >= RARE * n / 2:
+        return ""
+    option = f'{context.runner.command} --require "{EXAMPLE_REQUIREMENT}"'
+    option = option if context.runner.command else f"require={EXAMPLE_REQUIREMENT!r}"
+    return (
+        f"Errors count a missed {quoted(positive)} and a false alarm alike: say how much of it must be"
+        f" found, `{option}`, or what a miss costs"
+    )
+
+
 def _or_require(context: Context, asked: str) -> str:
     """The other way: to say how much of the class must be found."""
     if not can_require(context):

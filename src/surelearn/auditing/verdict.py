@@ -14,8 +14,8 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.operating import verdict_of_requirement, with_mean_error
-from surelearn.auditing.rare import missed_class, next_step
-from surelearn.auditing.sections import coverage, novelty, over_time, performance
+from surelearn.auditing.rare import missed_class, next_step, require_instead
+from surelearn.auditing.sections import coverage, novelty, over_time, performance, prediction_sets
 from surelearn.bounds import betting_upper, clopper_pearson, moments_upper
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
@@ -32,6 +32,13 @@ def write_verdict(context: Context) -> Verdict:
     return about_labelled(context, first_that_applies(context))
 
 
+def with_sets(context: Context, verdict: Verdict) -> Verdict:
+    """The verdict and what is guaranteed of prediction sets."""
+    if verdict.kind == "no verdict":
+        return verdict
+    return replace(verdict, sentence=verdict.sentence + prediction_sets.clause(context))
+
+
 def first_that_applies(context: Context) -> Verdict:
     """The first rule that applies, whether or not rows without a label differ."""
     if context.time_name:
@@ -46,6 +53,7 @@ def first_that_applies(context: Context) -> Verdict:
         verdict = required
     else:
         verdict = _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
+    verdict = with_sets(context, verdict)
     return replace(verdict, sentence=verdict.sentence + novelty.sentence(context) + later(context))
 
 
@@ -235,6 +243,8 @@ def _do_not_ship(context: Context) -> Verdict | None:
     if rare is not None:
         label, missed = rare
         sentence += f", and {missed} ({confidence(context)}); {next_step(context, label)}"
+    elif context.options.cost is None and (way := require_instead(context)):
+        sentence += f". {way}"
     return Verdict(kind="do not ship", sentence=f"{sentence}.")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from surelearn.bounds.blocks import block_gain, block_mean_lower, block_mean_upper
 from surelearn.bounds.boosting import boosting_tail_inversion, log_growth_of_stump_votes
 from surelearn.bounds.capacity import (
     boosting_finite,
@@ -191,6 +192,9 @@ __all__ = [
     "betting_interval",
     "betting_lower",
     "betting_upper",
+    "block_gain",
+    "block_mean_lower",
+    "block_mean_upper",
     "boosting_finite",
     "boosting_margin_finite",
     "boosting_margin_vc",

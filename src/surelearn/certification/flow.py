@@ -367,27 +367,32 @@ def certify_counted(
     against: bool = False,
     compared: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    require: Requirement | None = None,
+    thresholds: Sequence[float] = (),
     delta: float = 0.05,
 ) -> Certificate:
     """Certify recorded answers, passes or grades of which only counts and sums are known, as one
     pass over a file of any length leaves them.
 
     The claims, and how δ is divided among them, are those of `certify`. Rates are binomial as there;
-    gains rest on `paired_counts`, means on `moments_lower` and `moments_upper`, which need neither
-    the rows nor their order.
+    gains rest on `paired_counts`, mean costs on `moments_upper`, which need neither the rows nor their
+    order, and grades on `block_mean_lower`, which bets in the order of the file.
 
     Parameters
     ----------
     model : the recorded answers; their hash says which
     facts : from what is measured to the facts: rates as ``name.count`` of ``name.n`` rows, means as
         ``name.mean`` and ``name.variance``, and comparisons as ``name.better``, ``name.worse`` and
-        ``name.equal``, or as ``name.gain.mean`` and ``name.gain.variance``
+        ``name.equal``, or as ``name.gain.mean`` and ``name.gain.variance``; of blocks as
+        ``name.block_sizes``, ``name.block_means`` and ``name.block_variances``; ``groups`` where
+        each number is the mean over a group of rows
     rows : the hash of the rows
     loss, loss_range, binary : of passes and grades: what they are called, their stated range, and
         whether each is 0 or 1; None: the answers are labels
     classes, unseen, positive, cost, baseline, metrics, delta : as in `certify`
     against : whether other answers, passes or grades of the same rows were counted, too
     compared : columns with several slices, whose rates are compared
+    require, thresholds : as in `certify`; ``facts`` then gives those of the walk
     """
     stated.fraction("delta", delta)
     if loss is None:
@@ -408,8 +413,13 @@ def certify_counted(
     else:
         kind = np.empty(0, dtype=bool if binary else float)
         what = of_losses(kind, loss_range, loss, None, "higher")
+    without: list[Lacking] = []
+    if require is not None:
+        what = required(what, require, thresholds, None, delta * 0.5)
+        without = not_at_a_chosen_threshold({}, ())
     named = tuple(compared) if "differences" in metrics else ()
-    what, without = with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    what, more = with_metrics(what, model, metrics, (), grouped=False, compared=bool(named))
+    without += more
     values = facts(what)
     hashes = {"model": fingerprint_model(model), "rows": rows}
     hashes |= {} if baseline is None else {"baseline": fingerprint_model(baseline)}
@@ -420,7 +430,7 @@ def certify_counted(
         options={**what.options(), "delta": delta, "candidates": 1, "one_pass": True},
         values=values,
     )
-    writer = ClaimWriter(made, what, delta, 1, grouped=False)
+    writer = ClaimWriter(made, what, delta, 1, grouped="groups" in values)
     writer.lacking += without
     table = quantities(what, _slice_names(values), against=against, novel=False, compared=named)
     claims = writer.write(table, 0.5)

@@ -11,6 +11,9 @@ from surelearn.bounds import (
     betting_interval,
     betting_lower,
     betting_upper,
+    block_gain,
+    block_mean_lower,
+    block_mean_upper,
     clopper_pearson,
     clopper_pearson_interval,
     clopper_pearson_lower,
@@ -184,6 +187,9 @@ class ClaimWriter:
         low, high = quantity.bounds or (0.0, 1.0)
         options = {**self._options(quantity, delta), "low": low, "high": high}
         options.pop("loss_bound", None)
+        if f"{name}.block_sizes" in self.facts:
+            theorem = block_mean_lower if quantity.lower else block_mean_upper
+            return self.facts.claim(theorem, _of_blocks(name), **options)
         read = {one: f"{name}.{one}" for one in ("mean", "variance", "n")}
         return self.facts.claim(moments_lower if quantity.lower else moments_upper, read, **options)
 
@@ -194,6 +200,9 @@ class ClaimWriter:
             return self.facts.claim(paired_counts, read, **options)
         low, high = quantity.bounds or (0.0, 1.0)
         scale = {k: v for k, v in options.items() if k not in ("loss_bound", "low", "high")}
+        if f"{quantity.than}.gain.block_sizes" in self.facts:
+            read = _of_blocks(f"{quantity.than}.gain")
+            return self.facts.claim(block_gain, read, span=high - low, **scale)
         read = {one: f"{quantity.than}.gain.{one}" for one in ("mean", "variance")}
         read["n"] = f"{quantity.name}.n"
         return self.facts.claim(moments_gain, read, span=high - low, **scale)
@@ -336,3 +345,8 @@ class ClaimWriter:
         if grade and quantity.bounds == (0.0, 1.0) and self.what.loss.endswith(" rate"):
             shown = {}
         return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
+
+
+def _of_blocks(name: str) -> dict[str, str]:
+    """The facts that a bound from blocks of rows reads."""
+    return {one: f"{name}.block_{one}" for one in ("sizes", "means", "variances")}

@@ -39,6 +39,12 @@ Examples:
   surelearn audit data.csv --target sick --positive yes --require "sensitivity >= 0.95"
   surelearn audit letters.csv --target letter --sets 0.05 --per-class
   surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
+
+\b
+Exit codes:
+  0  the page is written, whatever its verdict, and a check (--max-risk, --require) is met, if one is asked for
+  1  the check is not met, also where there is no verdict
+  2  bad input; nothing is written
 """
 
 
@@ -454,14 +460,16 @@ def _table_lines(
 
 def _verdict_lines(result: Audit) -> Iterator[str]:
     from surelearn.plain import percent_sure, show
+    from surelearn.report.coverage import as_coverage
 
     yield ""
     yield result.verdict.text
     yield ""
     rows = [
-        (claim, shorten(label))
+        (drawn, shorten(label if drawn is claim else drawn.label))
         for claim, label in result.certificate.rows()
         if claim.standing == "together"
+        for drawn in [as_coverage(claim, result.certificate)]
     ]
     if rows:
         width = max(len(label) for _, label in rows)

@@ -51,6 +51,13 @@ Examples:
   surelearn certify big.parquet --truth label --answer predicted --slice topic --one-pass
   surelearn certify model.onnx rows.csv --target y --positive cancer
   surelearn certify new.txt rows.csv --target y --against old.txt
+
+\b
+Exit codes:
+  0  the page is written, whatever its verdict, and a check (--max-risk, --at-least, --require) is met, if one is
+     asked for
+  1  the check is not met, also where there is no verdict
+  2  bad input; nothing is written
 """
 
 
@@ -251,7 +258,8 @@ def _units_lines(units: Units | CountedAnswers) -> Iterator[str]:
     one_pass = isinstance(units, CountedAnswers)
     rows = f"{units.rows if one_pass else len(units.y):,} rows"
     if one_pass:
-        rows += " in one pass"
+        of_groups = "" if units.groups is None else f" of {units.groups:,} groups"
+        rows += f"{of_groups} in one pass"
     elif units.groups is not None:
         rows += f" of {len(set(units.groups.tolist())):,} groups"
     if units.task == "classification":

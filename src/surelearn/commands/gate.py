@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _OF_TABLES = (
     "target", "keep", "models", "prefer", "metric", "minutes", "certify_fraction", "seed", "jobs",
+    "target_range", "width",
 )  # fmt: skip
 EXAMPLES = """
 \b
@@ -91,6 +92,14 @@ Where that is not trusted, they must lie where developers cannot read them.
 )
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1.")
+@click.option("--alpha", type=float, default=0.1, show_default=True,
+              help="Regression: share that an interval may miss.")  # fmt: skip
+@click.option("--loss-bound", type=float,
+              help="Regression: the absolute error is never larger, for --require 'mean_error <= 3'.")  # fmt: skip
+@click.option("--target-range", type=float, nargs=2, metavar="LEAST MOST",
+              help="Regression: what the target can be, as stated: intervals are clipped to it.")  # fmt: skip
+@click.option("--width", type=click.Choice(["constant", "normalized", "quantiles"]),
+              help="Regression, with --require: the form of the intervals.")  # fmt: skip
 @click.option(
     "--threshold",
     type=float,

@@ -19,6 +19,7 @@ Examples:
   surelearn plan --max-risk 0.05 --expected-risk 0.02
   surelearn plan --max-risk 0.05 --expected-risk 0.02 --rows 1000 --plot power.svg
   surelearn plan --interval 0.1                          regression: an interval for 90% of new targets
+  surelearn plan --sets 0.1                              prediction sets for 90% of new rows
   surelearn plan --min-sensitivity 0.9 --expected-sensitivity 0.95 --prevalence 0.1
   surelearn plan --min-gain 0.02 --expected-gain 0.05 --disagreement 0.1
 """
@@ -55,6 +56,13 @@ Examples:
     type=float,
     help="Certify that so much smaller a part of rows is wrong than by another model.",
 )
+@click.option(
+    "--sets",
+    type=float,
+    metavar="ALPHA",
+    help="Certify prediction sets that miss the true label of at most this part of rows; beside another"
+    " question: the page has such sets, too.",
+)
 @click.option("--expected-gain", type=float, help="The difference that you expect in truth.")
 @click.option(
     "--disagreement",
@@ -86,7 +94,7 @@ Examples:
 def command(plot: Path | None, at_least: float | None, **given: Any) -> None:
     """How many labeled rows to hold back, so that a model's quality can be certified.
 
-    Ask one of --max-risk (or --at-least), --interval, --min-sensitivity and --min-gain. The numbers are for single
+    Ask one of --max-risk (or --at-least), --interval, --min-sensitivity, --min-gain and --sets. The numbers are for single
     rows, not for --group.
     """
     from surelearn.planning import plan

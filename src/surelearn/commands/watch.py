@@ -247,6 +247,8 @@ def _take(watch: Watch, live: _Live | LiveAnswers, state: Path) -> None:
     """
     if live.source != "-" or live.at_once:
         hashes, truths, predictions, groups, rows, told = live.columns()
+        if isinstance(live, _Live) and live.known_as is not None and not watch.knows(hashes):
+            hashes = live.known_as  # the same rows without what predict put behind them
         live.note = watch.feed(
             hashes, truths, predictions, groups, name=live.source, X=rows, **told
         )
@@ -288,6 +290,7 @@ class _Live:
     note: Any = ""
     rows: int = 0
     predictor: Any = field(init=False, default=None)
+    known_as: Any = field(init=False, default=None)  # hashes without the columns that predict adds
     at_once = False  # whether standard input is read to its end first
 
     def __post_init__(self) -> None:
@@ -399,13 +402,22 @@ class _Live:
         import pandas as pd
 
         from surelearn.data import hash_rows
+        from surelearn.prediction import without_added
 
         hashes, truths, predictions, groups, sliced, told = [], [], [], [], [], []
+        own = list(self.names)
+        if self.complete and self.labelled:  # else too little is left to know rows by
+            positive = self.certificate.facts.options.get("positive")
+            own = without_added(own, self.predictor.schema.names, positive)
+        shorter = []
         with self.stream:
             for table in self.stream.tables:
                 self.rows += table.num_rows
                 truth, predicted, group, rows, beside = self._read(table, self.stream)
-                hashes.append(hash_rows(table.to_pandas()))
+                frame = table.to_pandas()
+                hashes.append(hash_rows(frame))
+                if len(own) < len(self.names):
+                    shorter.append(hash_rows(frame[own]))
                 truths.append(truth)
                 predictions.append(predicted)
                 groups.append(group)
@@ -414,6 +426,7 @@ class _Live:
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
+        self.known_as = np.concatenate(shorter) if shorter else None
         self._check_labels(made[1])
         rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
         return (*made, None if self.group is None else np.concatenate(groups), rows, _joined(told))

@@ -65,6 +65,10 @@ class DataError(ValueError):
         super().__init__(one_sentence(message))
 
 
+class NotCountableError(DataError):
+    """What a file is asked cannot be answered in one pass; reading it whole may."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: what it is and what is done to it.

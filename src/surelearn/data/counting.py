@@ -3,8 +3,8 @@ of columns occur together, and sums of numbers.
 
 Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow, JSON
 lines and delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
-whole numbers, so that the result does not depend on how rows are cut into pieces, nor on their
-order.
+whole numbers, so that the result does not depend on how rows are cut into pieces. Counts do not depend on
+the order of the rows; sums are kept of blocks of rows, for bounds that bet in their order.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ import pyarrow.compute
 from surelearn import files
 from surelearn.data import opening
 from surelearn.data.arrow import plain_frame
-from surelearn.data.columns import DataError, Values, shown, type_text
+from surelearn.data.block_sums import Blocks, Graded, Place, Steps, Sums, add_up, in_steps
+from surelearn.data.columns import DataError, NotCountableError, Values, shown, type_text
 from surelearn.data.delimited import from_text
 from surelearn.data.feather import FeatherSource
 from surelearn.data.formats import described, kind_of
@@ -43,6 +43,7 @@ from surelearn.data.json_lines import (
 )
 from surelearn.data.parquet import ParquetSource
 from surelearn.data.raw import Raw
+from surelearn.data.sorted_groups import SortedGroups
 from surelearn.data.stream import open_stream
 from surelearn.unpacking import Unzipped
 
@@ -54,73 +55,10 @@ BATCH = 1 << 20  # rows
 HEAD_ROWS = 200_000  # that are looked at as a table: by which it is known again, and searched
 MOST_DISTINCT = 10_000  # values of a column that are counted
 MOST_CELLS = 1 << 22  # combinations of values
-STEPS = 1 << 24  # of a stated range: numbers are rounded to them before they are added up
-_WORD = 32  # bits: sums of squares are kept in two words
 _HASHED = 1 << 20
 _HEAD_BATCH = 1 << 16
 Codes = npt.NDArray[np.int32]
 Cell = tuple[int, ...]
-
-
-class NotCountableError(DataError):
-    """What a file is asked cannot be answered in one pass; reading it whole may."""
-
-
-@dataclass(frozen=True)
-class Graded:
-    """Numbers in a stated range: their column, another's on the same rows, and the range.
-
-    What is missing is the least there is, of the other the most: neither speaks for ours.
-    """
-
-    column: str
-    other: str | None
-    low: float
-    high: float
-
-
-@dataclass
-class Sums:
-    """Sums of numbers that were rounded to `STEPS` steps of their range: ours down, the other's up.
-
-    Attributes
-    ----------
-    n : how many rows
-    ours, squares : the sums of ours and of their squares, in steps
-    other : the sum of the other's
-    gain, gain_squares : of the differences, ours less the other's
-    """
-
-    n: int = 0
-    ours: int = 0
-    squares: int = 0
-    other: int = 0
-    gain: int = 0
-    gain_squares: int = 0
-
-    def add(self, found: npt.NDArray[np.int64]) -> None:
-        """Add one batch's, as `_add_up` leaves them."""
-        n, ours, high, low, other, gain, gain_high, gain_low = map(int, found)
-        self.n += n
-        self.ours += ours
-        self.squares += (high << _WORD) + low
-        self.other += other
-        self.gain += gain
-        self.gain_squares += (gain_high << _WORD) + gain_low
-
-
-def moments(n: int, total: Fraction | int, squares: Fraction | int) -> tuple[float, float]:
-    """Mean and sample variance (divisor n − 1; 0 of a single number) of numbers with these sums,
-    exact before they become floats.
-
-    Examples
-    --------
-    >>> moments(4, 6, 14)
-    (1.5, 1.6666666666666667)
-    """
-    mean = Fraction(total, n)
-    variance = Fraction(squares - total * mean) / (n - 1) if n > 1 else Fraction(0)
-    return float(mean), float(variance)
 
 
 @dataclass
@@ -137,7 +75,9 @@ class OnePass:
         where one is missing
     cells : for each tuple of columns, how many rows have these values, by their positions in
         ``values``
-    sums : for each tuple of columns, the sums of graded rows by the same positions
+    sums : for each tuple of columns, the sums of graded rows by the same positions, in blocks; of
+        groups for no columns only
+    groups : how many there are
     missing : how many numbers are missing: ours, the other's
     outside : how many numbers lie outside of the range, and the first of them
     head : the first rows as a table
@@ -150,7 +90,8 @@ class OnePass:
     hash: str = ""
     values: dict[str, Values] = field(default_factory=dict)
     cells: dict[tuple[str, ...], Counter[Cell]] = field(default_factory=dict)
-    sums: dict[tuple[str, ...], dict[Cell, Sums]] = field(default_factory=dict)
+    sums: dict[tuple[str, ...], dict[Cell, Blocks]] = field(default_factory=dict)
+    groups: int | None = None
     missing: tuple[int, int] = (0, 0)
     outside: tuple[int, float] = (0, 0.0)
     head: Raw = field(default_factory=lambda: Raw("", None, pd.DataFrame()))
@@ -182,6 +123,7 @@ def count(
     *,
     header: bool | None = None,
     opened: Opened | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
     progress: Callable[[int, int | None], None] = lambda done, total: None,  # noqa: ARG005
 ) -> OnePass:
     """Read a file once.
@@ -194,6 +136,8 @@ def count(
     graded : numbers to add up
     header : as in `surelearn.data.read_table`
     opened : what `look` found, where that was called before
+    cuts : of columns of numbers, ascending: their values are then how many of these a number reaches;
+        None where it is missing, and −1 where it is below the first, or infinite
     progress : is told how many rows were read, and of how many where that is known
 
     Raises
@@ -205,7 +149,7 @@ def count(
     """
     found = look(source, header) if opened is None else opened
     stamp = _stamp(found.parts)
-    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded)
+    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts)
     for batch in found.batches(tally.names, header):
         tally.add(batch)
         progress(tally.rows, found.rows)
@@ -368,7 +312,7 @@ def _numbered(width: int, name: str) -> tuple[str, ...]:  # noqa: ARG001 - as `o
 
 def _parts(path: Path) -> tuple[Path, ...]:
     """The file, or a folder's Parquet files by their names."""
-    parts = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else ()
+    parts = tuple(opening.parts_of(path)) if path.is_dir() else ()
     return parts or (path,)
 
 
@@ -421,17 +365,25 @@ class _Tally:
     """What was counted so far."""
 
     def __init__(
-        self, opened: Opened, asked: tuple[tuple[str, ...], ...], graded: Graded | None
+        self,
+        opened: Opened,
+        asked: tuple[tuple[str, ...], ...],
+        graded: Graded | None,
+        cuts: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
+        self._cuts = {name: np.asarray(one, dtype=float) for name, one in (cuts or {}).items()}
         self._opened, self._asked, self._graded = opened, asked, graded
         self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
         numbers = () if graded is None else tuple(filter(None, (graded.column, graded.other)))
-        self.names = tuple(dict.fromkeys((*self._counted, *numbers)))
+        group = None if graded is None else graded.group
+        self.names = tuple(dict.fromkeys((*self._counted, *numbers, *filter(None, (group,)))))
+        self._groups = None if group is None else SortedGroups(opened.name, group)
         self.rows = 0
         self._known: dict[str, dict[Any, int]] = {name: {} for name in self._counted}
         self._types: dict[str, pa.DataType] = {}
         self._cells: dict[tuple[str, ...], Counter[Cell]] = {names: Counter() for names in asked}
-        self._sums: dict[tuple[str, ...], dict[Cell, Sums]] = {names: {} for names in asked}
+        self._sums: dict[tuple[str, ...], dict[Cell, Blocks]] = {names: {} for names in asked}
+        self._place = Place()
         self._missing, self._outside = [0, 0], (0, 0.0)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -442,6 +394,11 @@ class _Tally:
             codes[name], values = self._coded(name, batch.column(name))
             global_codes[name] = [self._code(name, value) for value in values]
         numbers = None if self._graded is None else self._numbers(batch, self._graded)
+        if numbers is not None and self._groups is not None:
+            values = self._plain(self._groups.column, batch.column(self._groups.column))
+            self._add_groups(*self._groups.means(values, *numbers))
+            numbers = None
+        pieces = [] if numbers is None else self._place.cut(batch.num_rows)
         for names in self._asked:
             widths = [len(global_codes[name]) for name in names]
             size = int(np.prod(widths, dtype=float))
@@ -455,8 +412,13 @@ class _Tally:
                 raise DataError(f"{self._opened.name} is damaged: a code is beyond its dictionary.")
             if numbers is None:
                 self._add_cells(names, joint, size, global_codes, widths)
-            else:
-                self._add_sums(names, joint, size, global_codes, widths, numbers)
+                continue
+            for block, rows in pieces:
+                found = np.zeros((size, 8), dtype=np.int64)
+                add_up(joint[rows], numbers[0][rows], numbers[1][rows], found)
+                for at in np.flatnonzero(found[:, 0]).tolist():
+                    cell = _cell(at, names, global_codes, widths)
+                    self._sums[names].setdefault(cell, {}).setdefault(block, Sums()).add(found[at])
         self.rows += batch.num_rows
 
     def _add_cells(
@@ -473,33 +435,47 @@ class _Tally:
         for at in np.flatnonzero(counts).tolist():
             total[_cell(at, names, known, widths)] += int(counts[at])
 
-    def _add_sums(
-        self,
-        names: tuple[str, ...],
-        joint: Codes,
-        size: int,
-        known: dict[str, list[int]],
-        widths: list[int],
-        numbers: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]],
-    ) -> None:
-        found = np.zeros((size, 8), dtype=np.int64)
-        _add_up(joint, *numbers, found)
-        total = self._sums[names]
-        for at in np.flatnonzero(found[:, 0]).tolist():
-            total.setdefault(_cell(at, names, known, widths), Sums()).add(found[at])
+    def _add_groups(self, ours: Steps, other: Steps) -> None:
+        """Add the means of groups."""
+        blocks = self._sums.setdefault((), {}).setdefault((), {})
+        for block, some in self._place.cut(ours.size):
+            found = np.zeros((1, 8), dtype=np.int64)
+            add_up(np.zeros(some.stop - some.start, np.int32), ours[some], other[some], found)
+            blocks.setdefault(block, Sums()).add(found[0])
 
-    def _numbers(
-        self, batch: pa.RecordBatch, graded: Graded
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    def _plain(self, name: str, column: pa.Array) -> pa.Array:
+        """A column's values, which have an order: numbers where the first rows have numbers."""
+        if pa.types.is_dictionary(column.type):
+            return column.dictionary_decode()
+        if pa.types.is_boolean(column.type):
+            return column.cast(pa.uint8())
+        if self._opened.kind not in ("text", "json lines"):
+            return column
+        numbers = self._opened.head.frame[name].dtype.kind in "iuf"
+        if self._opened.kind == "text":
+            values = type_text(column, decimal=self._opened.decimal, words=not numbers)
+        else:
+            found = decoded(column.to_pylist())
+            words = [None if value is None else str(value) for value in found]
+            values = _typed_json(name, found if numbers else words, self._opened.name)
+        if numbers and values.dtype.kind not in "iuf":
+            raise NotCountableError(
+                f"{self._opened.name}, --group column {shown(name)} holds numbers at first and words"
+                " later: leave out --one-pass."
+            )
+        return pa.array(values, from_pandas=True)
+
+    def _numbers(self, batch: pa.RecordBatch, graded: Graded) -> tuple[Steps, Steps]:
         """Ours rounded down and the other's rounded up, in steps of the range."""
         found = []
         for i, name in enumerate((graded.column, graded.other)):
             if name is None:
                 found.append(np.empty(0, dtype=np.int32))
                 continue
-            values = self._floats(name, batch.column(name))
+            read = self._floats if graded.read is None else self._read
+            values = read(name, batch.column(name))
             steps = np.empty(values.size, dtype=np.int32)
-            lost, outside, first = _in_steps(values, graded.low, graded.high, bool(i), steps)
+            lost, outside, first = in_steps(values, graded.low, graded.high, bool(i), steps)
             self._missing[i] += lost
             if outside:
                 self._outside = (
@@ -508,6 +484,13 @@ class _Tally:
                 )
             found.append(steps)
         return found[0], found[1]
+
+    def _read(self, name: str, column: pa.Array) -> npt.NDArray[np.float64]:
+        """The numbers that words stand for; NaN where one is missing."""
+        codes, values = self._coded(name, column)
+        read = self._graded.read if self._graded else None
+        typed = self._as_read_whole(name, values)
+        return read(typed)[codes] if read else np.empty(0)
 
     def _floats(self, name: str, column: pa.Array) -> npt.NDArray[np.float64]:
         """A column of numbers; NaN where one is missing."""
@@ -527,13 +510,16 @@ class _Tally:
         else:
             values = np.empty(0, dtype=object)
         if values.dtype.kind not in "iufb":
+            what = "score" if name in self._cuts else "grade"
             raise DataError(
-                f"{self._opened.name}, column {shown(name)} holds words: a grade is a number."
+                f"{self._opened.name}, column {shown(name)} holds words: a {what} is a number."
             )
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def _coded(self, name: str, column: pa.Array) -> tuple[Codes, list[Any]]:
         """(n,) codes, and the value of each code; the last one is None, for missing."""
+        if name in self._cuts:
+            return self._reached(name, column)
         if pa.types.is_boolean(column.type):
             codes = column.cast(pa.uint8())
             if codes.null_count:
@@ -549,6 +535,15 @@ class _Tally:
             indices = pc.fill_null(indices.cast(pa.int32()), len(dictionary))
         codes = indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
         return codes, [*dictionary.to_pylist(), None]
+
+    def _reached(self, name: str, column: pa.Array) -> tuple[Codes, list[Any]]:
+        """How many cuts each number reaches; 0 stands for −1 here, as no number reaches none."""
+        values, cuts = self._floats(name, column), self._cuts[name]
+        codes = np.searchsorted(cuts, values, side="right").astype(np.int32)
+        codes[np.isinf(values)] = 0
+        codes[np.isnan(values)] = cuts.size + 1
+        self._types.setdefault(name, pa.int64())
+        return codes, [-1, *range(1, cuts.size + 1), None]
 
     def _code(self, name: str, value: Any) -> int:
         """The code of a value in the whole file."""
@@ -569,15 +564,18 @@ class _Tally:
     def counted(self) -> OnePass:
         """All that was found."""
         opened = self._opened
-        graded = self._graded is not None
+        if self._groups is not None and self._graded is not None:
+            self._add_groups(*self._groups.rest(self._graded.other is not None))
+        summed = self._graded is not None and self._groups is None
         return OnePass(
             name=opened.name,
             path=opened.path,
             columns=tuple(opened.head.frame.columns),
             rows=self.rows,
             values={name: self._typed(name) for name in self._counted},
-            cells={} if graded else self._cells,
-            sums=self._sums if graded else {},
+            cells={} if summed else self._cells,
+            sums={} if self._graded is None else self._sums,
+            groups=None if self._groups is None else self._groups.groups,
             missing=(self._missing[0], self._missing[1]),
             outside=self._outside,
             head=opened.head,
@@ -593,6 +591,12 @@ class _Tally:
             for cell in cells
         }
         known = [value if code in used else None for value, code in self._known[name].items()]
+        if name in self._cuts:
+            return np.array(known, dtype=object)
+        return self._as_read_whole(name, known)
+
+    def _as_read_whole(self, name: str, known: list[Any]) -> Values:
+        """Values of a column as they are in a table that is read whole."""
         found = pa.array(known, self._types.get(name))
         if self._opened.kind == "text":
             return type_text(found, decimal=self._opened.decimal)
@@ -642,62 +646,3 @@ def _join(joint: Codes, codes: Codes, width: int) -> bool:
 def _count(joint: Codes, counts: npt.NDArray[np.int64]) -> None:
     for i in range(joint.size):
         counts[joint[i]] += 1
-
-
-@numba.njit(cache=True)
-def _in_steps(
-    values: npt.NDArray[np.float64],
-    low: float,
-    high: float,
-    up: bool,
-    steps: npt.NDArray[np.int32],
-) -> tuple[int, int, float]:
-    """Numbers as whole steps of their range, rounded down or up; how many are missing, how many lie
-    outside, and the first of these. Missing ones are the least, with ``up`` the most.
-    """
-    lost, outside, first = 0, 0, 0.0
-    scale = STEPS / (high - low)
-    for i in range(values.size):
-        value = values[i]
-        if np.isnan(value):
-            lost += 1
-            steps[i] = STEPS if up else 0
-            continue
-        if value < low or value > high:
-            if outside == 0:
-                first = value
-            outside += 1
-            value = low
-        step = (value - low) * scale
-        rounded = np.ceil(step) if up else np.floor(step)
-        steps[i] = np.int32(min(max(rounded, 0.0), float(STEPS)))
-    return lost, outside, first
-
-
-@numba.njit(cache=True)
-def _add_up(
-    joint: Codes,
-    ours: npt.NDArray[np.int32],
-    other: npt.NDArray[np.int32],
-    found: npt.NDArray[np.int64],
-) -> None:
-    """Per cell: rows, Σ ours, Σ ours² in two words, Σ other, Σ (ours − other), and its squares in
-    two words.
-    """
-    paired = other.size == ours.size
-    for i in range(joint.size):
-        at = joint[i]
-        mine = np.int64(ours[i])
-        square = mine * mine
-        found[at, 0] += 1
-        found[at, 1] += mine
-        found[at, 2] += square >> _WORD
-        found[at, 3] += square & 0xFFFFFFFF
-        if paired:
-            theirs = np.int64(other[i])
-            gain = mine - theirs
-            square = gain * gain
-            found[at, 4] += theirs
-            found[at, 5] += gain
-            found[at, 6] += square >> _WORD
-            found[at, 7] += square & 0xFFFFFFFF

@@ -32,6 +32,7 @@ from surelearn.data.opening import (
     content_of,
     name_of,
     opened,
+    parts_of,
     rest_of,
     whole_lines,
 )
@@ -71,7 +72,7 @@ def load(source: Source | None, *, header: bool | None, labelled: bool = True) -
                 content = rest_of(name, head, stream)
             return replace(from_bytes(Path(name), content, header, labelled), path=None)
         # os.path says no where a name is too long for a path
-        if os.path.isdir(path) and (parts := sorted(path.glob("*.parquet"))):
+        if os.path.isdir(path) and (parts := parts_of(path)):
             return _folder(path, parts)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))

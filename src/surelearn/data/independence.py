@@ -152,11 +152,12 @@ def _about_texts(name: str, values: Values) -> list[Finding]:
     """A column of texts, such as prompts, that several rows have: their answers belong together."""
     words = [str(v) for v in values.tolist() if v is not None] if values.dtype.kind == "O" else []
     distinct = len(set(words))
-    of_words = sum(len(word.split()) for word in words) >= FEWEST_WORDS * max(1, len(words))
-    if not of_words or distinct < FEWEST_TEXTS or len(words) > MOST_PER_TEXT * distinct:
-        return []
     repeated = len(words) - distinct
-    if repeated <= MOST_REPEATED * len(words):
+    if distinct < FEWEST_TEXTS or not MOST_REPEATED * len(words) < repeated:
+        return []
+    if len(words) > MOST_PER_TEXT * distinct:
+        return []
+    if sum(len(word.split()) for word in words) < FEWEST_WORDS * len(words):
         return []
     text = (
         f"Column {shown(name)} holds {distinct:,} texts in {len(words):,} rows: rows with the same"

@@ -29,6 +29,8 @@ BLOCK = 1 << 22
 LONGEST_LINE = 1 << 26  # bytes; in text tables one line is one row, or a part of it
 NOT_THERE = "is in an encoding other than UTF-8, UTF-16 and Latin-1: save it as UTF-8."
 
+OTHER_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".arrow", ".feather", ".xlsx", ".arff", ".npz",
+                ".libsvm", ".svm", ".svmlight")  # fmt: skip
 BUILT_IN = {  # name: the name of its target
     "breast_cancer": "diagnosis",
     "iris": "species",
@@ -39,6 +41,33 @@ BUILT_IN = {  # name: the name of its target
 
 
 # --------------------------------------------------------------------------------------------------
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The Parquet files of a folder, by their names; [] where there are none.
+
+    Raises
+    ------
+    DataError
+        where tables of another format lie among them, whose rows would be left out silently
+    """
+    parts = sorted(folder.glob("*.parquet"))
+    if not parts:
+        return []
+    others = sorted(
+        one.name
+        for one in folder.iterdir()
+        if not one.name.startswith((".", "_"))
+        and Path(one.name.lower().removesuffix(".gz")).suffix in OTHER_TABLES
+        and one.is_file()
+    )
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        raise DataError(
+            f"{folder} holds Parquet files and {shown(others[0])}{more}: only files *.parquet are read"
+            " together; move the others away, or name one file."
+        )
+    return parts
 
 
 def is_folder(path: Path) -> str:

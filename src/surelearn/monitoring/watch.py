@@ -347,6 +347,10 @@ class Watch:
             self._files.append(_File(str(name), int(hashes.size), digest))
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)
 
+    def knows(self, row_hashes: npt.ArrayLike) -> bool:
+        """Whether a file that was fed is the beginning of one with these rows; see `feed`."""
+        return self._longest_beginning(np.asarray(row_hashes))[0].rows > 0
+
     def _longest_beginning(self, hashes: npt.NDArray[np.uint64]) -> tuple[_File, str]:
         """The longest file among those fed that these rows begin with (an empty one, if none),
         and the rows' own SHA-256.

@@ -1,8 +1,8 @@
 """How many labeled rows a certificate needs, and how likely it then comes out as wished.
 
-The rows are those held back to certify: the model has not seen them. Four questions: an error rate
+The rows are those held back to certify: the model has not seen them. Five questions: an error rate
 of at most so much, a prediction interval, a sensitivity of at least so much, a gain over another
-model. Each is answered for the part of δ that the claim has on an audit's page (`SHARES`) and for a
+model, prediction sets. Each is answered for the part of δ that the claim has on an audit's page (`SHARES`) and for a
 certificate of that claim alone, which has all of δ.
 """
 

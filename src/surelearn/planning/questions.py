@@ -1,4 +1,4 @@
-"""The four questions, and `plan`, which answers one."""
+"""The five questions, and `plan`, which answers one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from surelearn.planning.checks import (
 )
 from surelearn.planning.gains import GainGame, gain_game
 from surelearn.planning.rates import (
+    OF_SETS,
     SHARES,
     RateTest,
     interval_rows,
@@ -283,6 +284,34 @@ class _Interval(_Question):
 
 
 @dataclass(frozen=True)
+class _Sets(_Interval):
+    share = SHARES["sets"]
+    labels = _Question.labels
+    measure = "share of them whose set must hold the truth"
+
+    def words(self, sure: str) -> str:
+        return f"prediction sets that hold the true label of {in_percent(self.goal)} of new rows, {sure}"
+
+    def columns(self, n: Array, delta: float) -> dict[str, Array]:
+        return {"rows": n, "covered": np.asarray(conformal_rank_pac(n, self.alpha, delta))}
+
+    def notes(self) -> Iterator[str]:
+        yield "The headline has half of delta; prediction sets have half of the rest."
+        falls = f"as the share falls to {in_percent(self.goal)}"
+        yield f"With fewer rows no set is certified; with more they hold fewer labels, {falls}."
+
+    def in_audit(self, held: int, needs: tuple[Need, ...]) -> tuple[str, int]:
+        need = needs[0]
+        if held < need.rows:
+            return "too few for prediction sets", need.rows
+        rank = conformal_rank_pac(held, self.alpha, need.delta)
+        return (
+            f"the sets of {rank:,.0f} of them ({show(rank / held, 'rate')}) must hold the truth",
+            held,
+        )
+
+
+@dataclass(frozen=True)
 class _Gain(_Question):
     least: float
     expected: float
@@ -343,9 +372,10 @@ def plan(
     candidates: int = 1,
     power: float = 0.8,
     rows: int | None = None,
+    sets: float | None = None,
 ) -> Plan:
     """How many labeled rows to hold back; exactly one of ``max_risk``, ``interval``,
-    ``min_sensitivity``, ``min_gain``.
+    ``min_sensitivity``, ``min_gain``, or ``sets`` alone.
 
     Parameters
     ----------
@@ -360,6 +390,9 @@ def plan(
         `gain_power`
     delta, candidates, power : see `rows_needed`
     rows : also say what an audit of a table of so many rows can do
+    sets : certify prediction sets that miss the true label of at most this part of new rows; beside
+        another question: the page has such sets, too, which have half of what its headline leaves
+        of δ
 
     Examples
     --------
@@ -371,6 +404,7 @@ def plan(
       enough would be --certify 0.312, or 1,138 rows in all
     """
     check_level(delta, candidates)
+    alpha = None if sets is None else stated.fraction("sets", sets)
     asked = _question(
         {"max_risk": max_risk, "expected_risk": expected_risk},
         {"interval": interval},
@@ -381,18 +415,25 @@ def plan(
         },
         {"min_gain": min_gain, "expected_gain": expected_gain, "disagreement": disagreement},
         power=stated.fraction("power", power),
+        alone=None if alpha is None else _Sets(alpha, 1 - alpha),
     )
+    if alpha is not None and isinstance(asked, _Interval) and not isinstance(asked, _Sets):
+        raise ValueError("sets are of labels, and interval is about numbers: leave out one")
+    beside = alpha is not None and asked.share < SHARES["risk"] and not isinstance(asked, _Sets)
     if rows is not None:
         check_counts(rows, 1, "rows")
         if isinstance(asked, _Recognized) and asked.prevalence is None:
             raise ValueError("rows needs prevalence here: state the part of rows that are positive")
     answers = []
-    for label, share in zip(asked.labels, (asked.share, 1.0), strict=True):
+    own = asked.share * (1 - OF_SETS) if beside else asked.share
+    for label, share in zip(asked.labels, (own, 1.0), strict=True):
         level = check_level(delta, candidates, share)
         n = asked.rows(level)
         said = label if candidates == 1 else label.replace("the audit's", "a certificate's")
         answers.append(Need(label=said, delta=level, rows=n, text=asked.text(n, level)))
     needs, notes = tuple(answers), list(asked.notes())
+    if beside:
+        notes.append("Prediction sets have half of what the headline leaves of delta.")
     if candidates > 1:
         notes.append(
             f"For the best of {candidates:,} models compared on these same rows delta is divided by"
@@ -426,9 +467,9 @@ def _allot(asked: _Question, rows: int, needs: tuple[Need, ...]) -> Allotment:
     )
 
 
-def _question(*groups: dict[str, Any], power: float) -> _Question:
+def _question(*groups: dict[str, Any], power: float, alone: _Question | None = None) -> _Question:
     """The one question that was asked; each group's first name asks it, the others only belong
-    to it.
+    to it. ``alone``: the question where no other is asked.
     """
     asked = [group for group in groups if next(iter(group.values())) is not None]
     names = [next(iter(group)) for group in asked]
@@ -440,9 +481,11 @@ def _question(*groups: dict[str, Any], power: float) -> _Question:
                 raise ValueError(
                     f"{name} belongs to {next(iter(group))}: state that, or leave {name} out"
                 )
+    if not asked and alone is not None:
+        return alone
     if not asked:
         raise ValueError(
-            "say what to certify: state max_risk, interval, min_sensitivity or min_gain"
+            "say what to certify: state max_risk, interval, min_sensitivity, min_gain or sets"
         )
     given = asked[0]
     if names == ["max_risk"]:

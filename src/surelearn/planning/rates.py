@@ -29,8 +29,16 @@ from surelearn.types import Array
 # metrics and calibration: a sixteenth each. Without one they are the classes, gain, the baseline's
 # errors, the slices, the metrics and calibration: a twelfth. (A column that slices are asked for of
 # adds the differences between them, an item more.) An interval without a stated loss bound is a
-# page's only claim and has all of δ.
-SHARES = {"risk": 1 / 2, "interval": 1 / 2, "sensitivity": 1 / 16, "gain": 1 / 12}
+# page's only claim and has all of δ. Prediction sets have half of the other half, and the other items
+# then divide the rest.
+OF_SETS = 1 / 2
+SHARES = {
+    "risk": 1 / 2,
+    "interval": 1 / 2,
+    "sensitivity": 1 / 16,
+    "gain": 1 / 12,
+    "sets": 1 / 2 * OF_SETS,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,11 +160,6 @@ def _view(audit: Document) -> dict[str, Any]:
 
 def _contents(parts: list[PagePart], assumes: bool) -> list[tuple[str, str, list[PagePart]]]:
     """The page's headings in order, each with the name of its place and the sections under it."""
-    alone = [
-        (part.section.title, part.anchor, [])
-        for place in ("costs", "next")
-        for part in _at(parts, place)
-    ]
     assumed = _at(parts, "assumptions")
     groups = {
         "Guaranteed": [],
@@ -174,9 +169,13 @@ def _contents(parts: list[PagePart], assumes: bool) -> list[tuple[str, str, list
     }
     there = {"Guaranteed", "Details", *(name for name, of in groups.items() if of)}
     there |= {"Assumptions"} if assumed or assumes else set()
-    return alone + [
-        (name, f"section-{name.lower()}", of) for name, of in groups.items() if name in there
-    ]
+    listed = [(name, f"section-{name.lower()}", of) for name, of in groups.items() if name in there]
+    return [*_alone(parts, "costs"), *listed[:-1], *_alone(parts, "next"), listed[-1]]
+
+
+def _alone(parts: list[PagePart], place: str) -> list[tuple[str, str, list[PagePart]]]:
+    """The sections of a place as headings of their own."""
+    return [(part.section.title, part.anchor, []) for part in _at(parts, place)]
 
 
 def _at(parts: list[PagePart], place: str) -> list[PagePart]:

@@ -27,8 +27,8 @@ _LONGEST = 200
 
 
 def render(audit: Document) -> str:
-    """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to
-    reproduce.
+    """Verdict, guarantees, what else is proved, findings that matter, assumptions, what to do next and
+    how to reproduce.
     """
     audit = audit.published()
     blocks = [
@@ -37,8 +37,8 @@ def render(audit: Document) -> str:
         _guaranteed(audit),
         _proved(audit),
         _findings(audit),
-        _next_steps(audit),
         _assumptions(audit),
+        _next_steps(audit),
         _reproduce(audit),
     ]
     return (

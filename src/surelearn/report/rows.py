@@ -12,10 +12,11 @@ from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.lacking import Lacking
 from surelearn.plain import Withheld, show
 from surelearn.report.charts import bar_axis, interval_bar
+from surelearn.report.coverage import as_coverage
 from surelearn.report.document import Document, Section
 
 REASON = 30  # letters from which on a reason is said once
-_PLACES = ("costs", "next", "measured", "assumptions", "details")  # in the page's order
+_PLACES = ("costs", "measured", "assumptions", "next", "details")  # in the page's order
 MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
 _SAMPLES = (
     "losses",
@@ -41,9 +42,13 @@ _QUESTIONS = {  # what a section answers, in small print beside its title
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of a table of claims; a family is its worst member, with all members behind it."""
+    """One line of a table of claims; a family is its worst member, with all members behind it.
+
+    ``drawn`` is what is shown of the claim, mostly the claim itself.
+    """
 
     claim: Claim
+    drawn: Claim
     label: str
     word: str
     bound: str
@@ -165,14 +170,16 @@ def _badness(claim: Claim) -> float:
 
 
 def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) -> Row:
-    word, bound = bound_words(claim)
+    drawn = as_coverage(claim, certificate)
+    word, bound = bound_words(drawn)
     approximate = " (asymptotic)" if claim.evidence == "asymptotic" else ""
     return Row(
         claim=claim,
-        label=sentence_case(claim.label),
+        drawn=drawn,
+        label=sentence_case(drawn.label),
         word=word,
         bound=bound,
-        measured="" if claim.measured is None else show(claim.measured, claim.unit),
+        measured="" if drawn.measured is None else show(drawn.measured, drawn.unit),
         theorem=find_theorem(claim.theorem).name + approximate,
         share=share_of(claim, certificate),
         counts=counts_of(claim, certificate),
@@ -186,7 +193,7 @@ def with_bars(rows: Iterable[Row]) -> list[Row]:
     per family.
     """
     rows = list(rows)
-    everything = [row.claim for top in rows for row in (top, *top.members)]
+    everything = [row.drawn for top in rows for row in (top, *top.members)]
     rates = {
         relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)]
         for relation in _WORDS
@@ -194,15 +201,15 @@ def with_bars(rows: Iterable[Row]) -> list[Row]:
     shared = {relation: bar_axis(claims) for relation, claims in rates.items() if claims}
     drawn = []
     for row in rows:
-        own = bar_axis([row.claim, *(member.claim for member in row.members)])
-        axis = shared[row.claim.relation] if row.claim.unit == "rate" else own
+        own = bar_axis([row.drawn, *(member.drawn for member in row.members)])
+        axis = shared[row.drawn.relation] if row.drawn.unit == "rate" else own
         members = tuple(
-            replace(member, bar=interval_bar(member.claim, axis))
+            replace(member, bar=interval_bar(member.drawn, axis))
             for member in row.members[:MOST_MEMBERS]
         )
         drawn.append(
             replace(
-                row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.claim, axis)
+                row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.drawn, axis)
             )
         )
     return drawn

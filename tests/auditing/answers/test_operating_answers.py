@@ -4,6 +4,7 @@ decides which rows are.
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from surelearn.auditing.answers import Roles, audit_answers, read_units
 from surelearn.auditing.answers.operating import divide_units, tells_apart
@@ -56,3 +57,19 @@ def test_the_threshold_is_told_in_full():
     cut = audit.certificate.facts["walk.threshold"]
     assert float(threshold_of(audit.certificate)) == cut == float(np.float32(cut))
     assert threshold_of(audit.certificate) in audit.verdict.text
+
+
+@pytest.mark.parametrize(("share", "more", "told"), [
+    (0.05, {}, True), (0.05, {"threshold": 0.5}, False), (0.4, {}, False), (0.05, {"cost": 5.0}, False),
+])  # fmt: skip
+def test_no_fewer_errors_than_a_constant_answers_tell_little_of_a_rare_class(share, more, told):
+    rng = np.random.default_rng(0)
+    sick = rng.random(1_500) < share
+    score = 1 / (1 + np.exp(1 - 2.0 * sick - rng.normal(size=1_500)))
+    frame = pd.DataFrame({"label": np.where(sick, "sick", "well"), "score": score})
+    asked = {"truth": "label", "score": "score", "positive": "sick", "ledger": False}
+    verdict = audit_answers(frame, **asked, **more).verdict
+    assert ("say how much of it must be found" in verdict.text) == told
+    if told:
+        assert verdict.kind == "do not ship"
+        assert "`require='sensitivity >= 0.95'`" in verdict.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from surelearn.auditing.answers.scored_once import CountedScores
 from surelearn.auditing.answers.units import Kind, Units
 from surelearn.claim import Finding
-from surelearn.data.counting import STEPS, Sums, moments
+from surelearn.data.block_sums import STEPS, Blocks, Sums, moments, total
 from surelearn.measurement import LossBoundError, Measurement
 from surelearn.selection.ledger import Known
 from surelearn.subject.recorded import RecordedAnswers
@@ -54,7 +55,9 @@ class CountedAnswers:
     model, rival : the answers, and those compared with; they hold no rows
     classes, unseen : the labels of the truth; other words among the answers
     cells : how many rows are alike
-    sums : of grades, all rows together
+    sums : of grades, in blocks of rows, or of groups, in the order of the file
+    scores : of a class, where scores and no answers were counted
+    groups : how many groups the rows are of, where grades are means over groups
     slices : the subpopulations
     sliced : for each sliced column how many rows are alike, or the sums of grades by the value's
         position
@@ -76,7 +79,9 @@ class CountedAnswers:
     classes: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     cells: Mapping[CountedRow, int] = field(default_factory=dict)
-    sums: Sums | None = None
+    sums: Blocks | None = None
+    scores: CountedScores | None = None
+    groups: int | None = None
     slices: tuple[Slice, ...] = ()
     sliced: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
     called: str = ""
@@ -107,14 +112,37 @@ class CountedAnswers:
     def means(self) -> tuple[float, float | None]:
         """The mean grade, and the other's."""
         facts = self.facts(Measurement(task="losses", binary=self.binary))
-        mean = facts["loss.count"] / facts["loss.n"] if self.binary else facts["loss.mean"]
+        counts = "loss.count" in facts
+        mean = facts["loss.count"] / facts["loss.n"] if counts else facts["loss.mean"]
         if not self.against:
             return mean, None
         if self.sums is not None:
             low, span = self.bounds[0], self.bounds[1] - self.bounds[0]
-            return mean, low + span * self.sums.other / self.sums.n / STEPS
+            whole = total(self.sums.values())
+            return mean, low + span * whole.other / whole.n / STEPS
         other = sum(n * Fraction(row.other) for row, n in self.cells.items())
         return mean, float(other / self.rows)
+
+    def answering(self, threshold: float) -> CountedAnswers:
+        """The answers from a threshold of the scores on."""
+        scores = self.scores
+        if scores is None:
+            return self
+        found, alarms = scores.at_least(threshold)
+        whole = Counter[bool]()
+        for (positive, _), n in scores.counts.items():
+            whole[positive] += n
+        yes, no = scores.positive, scores.other
+        cells = {
+            CountedRow(yes, yes): found,
+            CountedRow(yes, no): whole[True] - found,
+            CountedRow(no, yes): alarms,
+            CountedRow(no, no): whole[False] - alarms,
+        }
+        cells = {row: n for row, n in cells.items() if n}
+        return replace(
+            self, cells=cells, model=scores.model(self.classes, self.hash, threshold), slices=()
+        )
 
     def as_units(self) -> Units:
         """What the page asks of units, without their rows: means stand for grades."""
@@ -130,6 +158,7 @@ class CountedAnswers:
             rival=self.rival,
             grades=np.array([own]),
             baseline_grades=None if other is None else np.array([other]),
+            groups=None if self.groups is None else np.broadcast_to(np.int8(0), self.rows),
             called=self.called,
             bounds=self.bounds if self.task == "losses" else None,
             classes=self.classes,
@@ -157,6 +186,10 @@ class CountedAnswers:
                 f" {self.rows:,} lie outside, such as {self.outside[1]:g}"
             )
         values: dict[str, Any] = {"rows": self.rows}
+        if self.groups is not None:
+            values["groups"] = self.groups
+        if what.thresholds and self.scores is not None:
+            return values | self.scores.walked(what)
         if self.task == "classification":
             return values | self._of_labels(what)
         return values | (self._of_sums() if self.sums is not None else self._of_grades())
@@ -278,19 +311,16 @@ class CountedAnswers:
     def _of_sums(self) -> dict[str, Any]:
         """Grades, of which sums are known."""
         low, high = map(Fraction, self.bounds)
-        total = self.sums or Sums()
-        values = _of_steps("loss", total.n, total.ours, total.squares, low, high - low)
+        held = self.sums or {}
+        values = _of_steps("loss", held, low, high - low)
         for one in self.slices:
-            inside = [s for code, s in self.sliced[one.column].items() if code in one.codes]
-            n, ours, squares = (
-                sum(getattr(s, name) for s in inside) for name in ("n", "ours", "squares")
-            )
-            values |= _of_steps(f"slice[{one.name}]", n, ours, squares, low, high - low)
+            parts = [s for code, s in self.sliced[one.column].items() if code in one.codes]
+            at = sorted({block for part in parts for block in part})
+            joined = {block: total(part[block] for part in parts if block in part) for block in at}
+            values |= _of_steps(f"slice[{one.name}]", joined, low, high - low)
         if self.against:
-            gain = _of_steps(
-                "baseline.gain", total.n, total.gain, total.gain_squares, Fraction(0), high - low
-            )
-            values |= {key: value for key, value in gain.items() if not key.endswith(".n")}
+            gain = _of_steps("baseline.gain", held, Fraction(0), high - low, of_gain=True)
+            values |= {key: value for key, value in gain.items() if key != "baseline.gain.n"}
         return values
 
 
@@ -331,13 +361,30 @@ def _moments_of(name: str, cells: Iterable[tuple[Fraction, int]]) -> dict[str, A
 
 
 def _of_steps(
-    name: str, n: int, total: int, squares: int, low: Fraction, span: Fraction
+    name: str, blocks: Blocks, low: Fraction, span: Fraction, *, of_gain: bool = False
 ) -> dict[str, Any]:
-    """Number, mean and variance of numbers low + span · steps / `STEPS`."""
-    if not n:
-        return {f"{name}.n": 0, f"{name}.mean": 0.0, f"{name}.variance": 0.0}
+    """Number, mean and variance of numbers low + span · steps / `STEPS`, and those of each block."""
     step = span / STEPS
-    shifted = n * low + step * total
-    squared = n * low * low + 2 * low * step * total + step * step * squares
-    mean, variance = moments(n, shifted, squared)
-    return {f"{name}.n": n, f"{name}.mean": mean, f"{name}.variance": variance}
+
+    def sums(block: Sums) -> tuple[int, Fraction, Fraction]:
+        plain, squares = (
+            (block.gain, block.gain_squares) if of_gain else (block.ours, block.squares)
+        )
+        squared = block.n * low * low + 2 * low * step * plain + step * step * squares
+        return block.n, block.n * low + step * plain, squared
+
+    whole = sums(total(blocks.values()))
+    mean, variance = moments(*whole) if whole[0] else (0.0, 0.0)
+    found = [sums(blocks[at]) for at in sorted(blocks)]
+    each = [moments(*block) for block in found]
+    return {
+        f"{name}.n": whole[0],
+        f"{name}.mean": mean,
+        f"{name}.variance": variance,
+        f"{name}.block_sizes": [n for n, _, _ in found],
+        f"{name}.block_means": [m for m, _ in each],
+        # with the number of rows as divisor
+        f"{name}.block_variances": [
+            v * (n - 1) / n for (n, _, _), (_, v) in zip(found, each, strict=True)
+        ],
+    }

@@ -8,6 +8,9 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.sections.performance import MOST_CLASSES
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.auditing.writing import Entry
+from surelearn.bounds.blocks import order_matters
+from surelearn.certificate import Certificate
+from surelearn.claim import Claim, Finding
 from surelearn.data.counting import HEAD_ROWS
 from surelearn.plain import show
 from surelearn.report import PageTable, Section
@@ -53,8 +56,9 @@ def graded(context: Context) -> Section | None:
     if counted.sums is not None:
         facts = context.certificate.facts
         spread = facts["loss.variance"] ** 0.5
-        row = (f"{counted.rows:,}", show(facts["loss.mean"], "number"), show(spread, "number"))
-        header = ("rows", "mean, measured", "standard deviation, measured")
+        units = "rows" if counted.groups is None else "groups"
+        row = (f"{facts['loss.n']:,}", show(facts["loss.mean"], "number"), show(spread, "number"))
+        header = (units, "mean, measured", "standard deviation, measured")
         return GRADES.says(tables=(PageTable(header=header, rows=(row,)),))
     counts: Counter[float] = Counter()
     for row, n in counted.cells.items():
@@ -93,8 +97,9 @@ def one_pass(context: Context) -> Section | None:
         return None
     notes = [
         "The file was read in one pass: counts and sums were kept, no rows. Rates are bounded by"
-        " Clopper and Pearson as where rows are kept; gains and means from counts and sums, whose"
-        " bounds are somewhat wider than those that bet on each row.",
+        " Clopper and Pearson as where rows are kept; gains in rates and mean costs from counts and"
+        " sums; mean grades by bets that are fixed for a block of rows by those before it. Such bounds"
+        " are somewhat wider than those that bet on each row.",
         f"The file is known by the hash of its bytes ({counted.hash[:19]}…). An earlier look at its"
         f" rows is found by its first {HEAD_ROWS:,} rows and by how often each label occurs, not by"
         " later rows; copies and groups were looked for in the first rows only.",
@@ -105,6 +110,33 @@ def one_pass(context: Context) -> Section | None:
             " added up exactly."
         )
     return ONE_PASS.says(notes=notes)
+
+
+def out_of_order(certificate: Certificate) -> tuple[Finding, ...]:
+    """SL127 where grades depend on the place of their rows in the file, so that bounds do not bet on
+    their order.
+    """
+    odd = [claim for claim in certificate.together if _is_out_of_order(claim)]
+    if not odd:
+        return ()
+    text = (
+        f"{odd[0].label[:1].upper()}{odd[0].label[1:]}: grades depend on the place of their rows in the"
+        " file, more than chance explains; is it sorted by them, or did they change over time? Its"
+        " bound does not use the order of the rows."
+    )
+    return (Finding(code="SL127", text=text, severity="warning", numbers={"claims": len(odd)}),)
+
+
+def _is_out_of_order(claim: Claim) -> bool:
+    inputs = dict(claim.inputs)
+    if "sizes" not in inputs or "variances" not in inputs:
+        return False
+    span = inputs.pop("span", None)
+    low, high = (-span, span) if span else (inputs.get("low", 0.0), inputs.get("high", 1.0))
+    sizes, means, variances, delta = (
+        inputs[one] for one in ("sizes", "means", "variances", "delta")
+    )
+    return order_matters(sizes, means, variances, delta, low, high)
 
 
 PERFORMANCE = Entry(key="performance", title="Performance", write=performance)

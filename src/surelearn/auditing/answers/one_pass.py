@@ -12,6 +12,7 @@ from surelearn.auditing.answers import counts_told
 from surelearn.auditing.answers.counted import CountedAnswers
 from surelearn.auditing.answers.read_once import cannot, read_counted
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.scored_once import WALKED, walk_over
 from surelearn.auditing.answers.verdict import write_verdict
 from surelearn.auditing.claims import ALWAYS_CLAIMED, Withholding, of_page
 from surelearn.auditing.context import Context
@@ -19,13 +20,22 @@ from surelearn.auditing.looks import counted as counted_options
 from surelearn.auditing.looks import open_ledger
 from surelearn.auditing.options import OptionError, Options
 from surelearn.auditing.pages import document, looked
-from surelearn.auditing.sections import assumptions, bounds_compared, columns, costly, slices
+from surelearn.auditing.sections import (
+    assumptions,
+    bounds_compared,
+    columns,
+    costly,
+    operating_point,
+    slices,
+)
 from surelearn.auditing.writing import Entry
 from surelearn.certificate import Certificate, Verification
 from surelearn.certification import certify_counted
-from surelearn.data.counting import NotCountableError, is_large
+from surelearn.data.columns import NotCountableError
+from surelearn.data.counting import is_large
 from surelearn.data.frames import Source
 from surelearn.data.independence import search_frame
+from surelearn.data.table import find_column
 from surelearn.fingerprint import fingerprint_model
 from surelearn.jobs import Progress, Runner, silent
 from surelearn.jobs.threads import limits
@@ -33,10 +43,12 @@ from surelearn.lacking import Lacking
 from surelearn.report import Audit
 from surelearn.selection.ledger import LedgerArgument, Look
 
+OF_ANSWERS = ("balanced_accuracy", "f1")  # metrics of answers, whatever their scores
 MILLION = 10**6  # rows of one step of the progress
 ENTRIES: tuple[Entry, ...] = (
     counts_told.PERFORMANCE,
     counts_told.GRADES,
+    operating_point.ENTRY,
     costly.ENTRY,
     slices.ENTRY,
     counts_told.WRONG,
@@ -58,17 +70,23 @@ def audit_counted(
     counted : as `read_counted` returns them
     roles, options, ledger, runner : as `surelearn.auditing.answers.audit_units` takes them
     """
-    if options.largest_group is not None:
-        raise OptionError(lambda n: f"{n} goes with groups", "largest_group")
     book = open_ledger(ledger, counted.path)
-    search = search_frame(counted.beside)
+    groups = None
+    if roles.group is not None:
+        groups = counted.beside[
+            find_column(counted.name, list(counted.beside.columns), roles.group, option="--group")
+        ].to_numpy()
+    search = search_frame(counted.beside, groups)
     if counted.rows > len(counted.beside):
         further = f"copies and groups beyond the first {len(counted.beside):,} rows"
         search = replace(search, not_looked_for=(*search.not_looked_for, further))
     contradicted = () if options.independent else search.found
     look = _look(counted, roles, options)
     make = partial(certify_counts, counted, roles)
-    certificate, turn = looked(book, look, counted.known, options, contradicted, make)
+    alone = "" if groups is None else _look(counted, replace(roles, group=None), options).models[0]
+    certificate, turn = looked(book, look, counted.known, options, contradicted, make, alone)
+    if "walk.threshold" in certificate.facts:
+        counted = counted.answering(float(certificate.facts["walk.threshold"]))
     units = counted.as_units()
     context = Context(
         title=counted.name,
@@ -76,9 +94,9 @@ def audit_counted(
         task=counted.task,
         X=units.X,
         y=units.y,
-        groups=None,
+        groups=units.groups,
         columns=(),
-        findings=(*counted.findings, *search.found),
+        findings=(*counted.findings, *search.found, *counts_told.out_of_order(certificate)),
         split=None,
         selection=None,
         model=counted.model,
@@ -86,6 +104,7 @@ def audit_counted(
         options=options,
         runner=runner,
         turn=turn,
+        group_name=roles.group or "group",
         looked_in=None if book is None else book.paths,
         search=search,
         answers=units,
@@ -108,18 +127,28 @@ def counted_if(
     """The answers counted in one pass, where that is asked for, or the file is long and counts are
     enough; None where it is to be read whole.
     """
-    if options.require is not None and one_pass:
+    requirement = options.requirement
+    if requirement is not None and one_pass and requirement.quantity not in WALKED:
         raise OptionError(
-            lambda o, r: f"{o} does not go with {r}, which needs every row's score: leave out one",
-            "one_pass",
-            "require",
-        )
+            lambda o, r: (
+                f"{o} does not go with {r} '{requirement}', whose thresholds need an order that rows"
+                " tell: require a sensitivity or a specificity, or leave out one"
+            ),
+            "one_pass", "require",
+        )  # fmt: skip
     if options.sets is not None and one_pass:
         raise OptionError(
             lambda o, s: f"{o} does not go with {s}, which rank every row's score: leave out one",
             "one_pass", "sets",
         )  # fmt: skip
-    whole = options.require is not None or options.sets is not None
+    if options.largest_group is not None and one_pass:
+        raise OptionError(
+            lambda o, g: f"{o} does not go with {g}, which needs every group's size: leave out one",
+            "one_pass",
+            "largest_group",
+        )
+    whole = any(one is not None for one in (options.require, options.sets, options.largest_group))
+    whole = whole or roles.score is not None  # of scores one pass claims less
     large = not whole and is_large(source) and not cannot(roles)
     if one_pass is False or not (one_pass or large):
         return None
@@ -160,16 +189,29 @@ def certify_counts(
 ) -> Certificate:
     """The claims about answers that were counted, on one δ."""
     given: dict[str, Any] = {"delta": options.delta, "against": counted.against}
+    requirement, scores = options.requirement, counted.scores
     if counted.task == "classification":
         given |= {"classes": counted.classes, "unseen": counted.unseen, "baseline": counted.rival}
         given |= {"positive": options.positive, "cost": options.cost}
         sliced = ("differences",) if counted.slices else ()
-        given |= {"metrics": (*ALWAYS_CLAIMED, *sliced), "compared": counted.compared}
+        metrics = ALWAYS_CLAIMED if scores is None else OF_ANSWERS
+        given |= {"metrics": (*metrics, *sliced), "compared": counted.compared}
     else:
         given |= {"loss": counted.called, "loss_range": counted.bounds, "binary": counted.binary}
+    if requirement is not None and scores is not None:
+        given |= {"require": requirement, "thresholds": walk_over(requirement), "metrics": ()}
+        # once to find the threshold, and once more with the model that answers from there on
+        first = certify_counted(counted.model, counted.facts, counted.hash, **given)
+        counted = counted.answering(first.facts["walk.threshold"])
     made = certify_counted(counted.model, counted.facts, counted.hash, **given)
-    answered = next(n for n in (*roles.answer, roles.passed, roles.grade, roles.winner) if n)
+    if scores is not None:
+        made = replace(made, lacking=(*made.lacking, *_without_scores()))
+    answered = next(
+        n for n in (*roles.answer, roles.score, roles.passed, roles.grade, roles.winner) if n
+    )
     names = {"target": counted.target, "prediction": answered, "answers": roles.stated()}
+    if roles.group is not None:
+        names["group"] = roles.group
     if roles.against is not None:
         names["against"] = roles.against
     if withheld.raised is not None and counted.task == "losses":
@@ -178,8 +220,16 @@ def certify_counts(
     return of_page(made, None, withheld, names)
 
 
+def _without_scores() -> list[Lacking]:
+    """What is not claimed of scores that were counted."""
+    why = "it needs every row's score, and one pass counts them between fixed thresholds"
+    return [Lacking(name, why) for name in ("auc", "brier_score", "log_loss", "calibration")]
+
+
 def verify_counted(certificate: Certificate, counted: CountedAnswers) -> Verification:
     """The certificate beside what another pass over the file found."""
+    if "walk.threshold" in certificate.facts:
+        counted = counted.answering(float(certificate.facts["walk.threshold"]))
     columns = {"counted": counted, "baseline": counted.rival}
     if counted.task == "losses" and counted.against:
         columns["baseline_losses"] = counted.against

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from surelearn.auditing.answers.counted import CountedAnswers, CountedRow, Slice
 from surelearn.auditing.answers.roles import Roles
+from surelearn.auditing.answers.scored_once import ABOVE_ONE, CountedScores, cuts_with
 from surelearn.auditing.answers.units import (
     FAILED,
     FEW_NUMBERS,
@@ -34,15 +36,13 @@ from surelearn.auditing.independence import not_compared
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.claim import Finding
 from surelearn.data import DataError, hash_contents
-from surelearn.data.columns import Values, infer_task, is_whole, listed, shown
+from surelearn.data.block_sums import Graded, total
+from surelearn.data.columns import NotCountableError, Values, infer_task, is_whole, listed, shown
 from surelearn.data.counting import (
     HEAD_ROWS,
     Cell,
-    Graded,
-    NotCountableError,
     OnePass,
     Opened,
-    Sums,
     count,
     look,
 )
@@ -61,12 +61,20 @@ Progress = Callable[[int, int | None], None]
 def cannot(roles: Roles) -> str:
     """Why answers of this kind are not counted in one pass; "" where they are."""
     needs = {
-        "scores and their thresholds need every row's score": roles.score is not None,
+        "scores beside answers need every row's score": bool(roles.score and roles.answer),
+        "scores compared with other answers need every row's score": bool(
+            roles.score and roles.against
+        ),
         "probabilities are read of every row": roles.probability is not None,
         "of several raters every row's majority is needed": len(roles.truth) > 1,
         "of several guesses every row's first right one is needed": len(roles.answer) > 1,
         "sets of labels are compared row by row": roles.separator is not None,
-        "groups are found by sorting all rows": roles.group is not None,
+        "of labels in groups every group's rates of each class are needed": bool(
+            roles.truth and roles.group
+        ),
+        "of groups with slices every group's rows in each slice are needed": bool(
+            roles.group and roles.slices
+        ),
         "weighted rows are bet on one by one": roles.weight is not None,
         "the interval of forecasts needs every row's error": roles.task == "regression",
     }
@@ -112,7 +120,10 @@ def read_counted(
     roles = _named(opened.head, roles)
     reader = _Counter(opened, roles, None if positive is None else str(positive))
     names, graded = reader.asked()
-    found = count(source, names, graded, header=roles.header, opened=opened, progress=progress)
+    found = count(
+        source, names, graded,
+        header=roles.header, opened=opened, cuts=reader.cuts(), progress=progress,
+    )  # fmt: skip
     return reader.read(found)
 
 
@@ -134,16 +145,45 @@ class _Counter:
                 raise DataError(
                     f"--loss-range {low:g} {high:g} must be two finite numbers, the lower one first."
                 )
-            graded = Graded(roles.grade, roles.against, low, high)
-            return [(), *((column,) for column in self._columns())], graded
+            graded = Graded(roles.grade, roles.against, low, high, roles.group)
+            rows = [] if roles.group else [(), *((column,) for column in self._columns())]
+            return rows, graded
         main = self._main()
+        if roles.group is not None:
+            graded = Graded(main[0], roles.against, 0.0, 1.0, roles.group, self._worth)
+            return [(*main, *against)], graded
         return [(*main, *against), *((*main, column) for column in self._columns())], None
+
+    def _worth(self, values: Values) -> npt.NDArray[np.float64]:
+        """The grades of passes, or of winners; those that are none are refused later, by name."""
+        words = _words(self._opened.name, self._main()[0], values)
+        ties = {word.casefold() for word in self.roles.ties}
+
+        def worth(word: str | None) -> float:
+            if word is None:
+                return np.nan
+            if self.roles.passed is not None:
+                return float(word.strip().casefold() in PASSED)
+            return 1.0 if word == self.roles.ours else 0.5 * (word.casefold() in ties)
+
+        return np.array([worth(word) for word in words])
 
     def _main(self) -> tuple[str, ...]:
         roles = self.roles
         if roles.truth:
-            return roles.truth[0], roles.answer[0]
+            return roles.truth[0], roles.answer[0] if roles.answer else str(roles.score)
         return (str(roles.passed or roles.winner),)
+
+    @property
+    def _threshold(self) -> float:
+        """From which score on the class is answered."""
+        return 0.5 if self.roles.threshold is None else self.roles.threshold
+
+    def cuts(self) -> dict[str, tuple[float, ...]]:
+        """Where scores are cut: at the grid, and just above 1."""
+        if self.roles.score is None:
+            return {}
+        return {self.roles.score: (*cuts_with(self._threshold), ABOVE_ONE)}
 
     def _columns(self) -> list[str]:
         """The sliced columns; where a number is cut stands after its name."""
@@ -180,7 +220,7 @@ class _Counter:
         if truth is not None:
             head = head.loc[head[truth].notna()].reset_index(drop=True)
         taken = {*roles.truth, *roles.answer, *roles.drop}
-        taken |= {roles.passed, roles.grade, roles.winner, roles.against}
+        taken |= {roles.passed, roles.grade, roles.winner, roles.against, roles.score}
         beside = head[[name for name in head.columns if name not in taken]]
         return replace(
             made,
@@ -222,6 +262,7 @@ class _Counter:
     def _of_truth(self) -> CountedAnswers:
         roles, found = self.roles, self.found
         truth, answer = self._main()
+        scores = self._counted_scores(found.cells[truth, answer]) if roles.score else None
         main = found.cells[(truth, answer, *([roles.against] if roles.against else []))]
         self._check_labels(truth, main)
         words = {name: self._coded_words(name) for name in (truth, answer, roles.against) if name}
@@ -276,6 +317,9 @@ class _Counter:
         rival = None
         if roles.against:
             rival = RecordedAnswers(roles.against, known, found.hash)
+        model = RecordedAnswers(answer, known, found.hash)
+        if scores is not None:
+            model = scores.model(known, found.hash, self._threshold)
         return CountedAnswers(
             name=found.name,
             path=found.path,
@@ -283,7 +327,8 @@ class _Counter:
             task="classification",
             rows=rows,
             hash=found.hash,
-            model=RecordedAnswers(answer, known, found.hash),
+            model=model,
+            scores=scores,
             rival=rival,
             classes=known,
             unseen=tuple(sorted(seen - {*known})),
@@ -305,7 +350,59 @@ class _Counter:
         self.findings += found or ()
 
     def _coded_words(self, name: str) -> list[str | None]:
-        return list(_words(self.found.name, name, self.found.values[name]))
+        """The words of a column's values; of a score those that its threshold answers."""
+        if name == self.roles.score:
+            called = cuts_with(self._threshold).index(self._threshold) + 1
+            rest = self._others()
+            return [
+                None if reached is None else str(self.positive) if reached >= called else rest
+                for reached in self.found.values[name]
+            ]
+        words = list(_words(self.found.name, name, self.found.values[name]))
+        if self.roles.score is None or name != self.roles.truth[0] or self.positive not in words:
+            return words
+        rest = self._others()
+        return [w if w in (None, self.positive) else rest for w in words]
+
+    def _others(self) -> str:
+        """What the other rows are called: their label where there is one, all of them together where
+        there are several.
+        """
+        truth = self.roles.truth[0]
+        used = {cell[0] for cell in self.found.cells[self._main()]}
+        words = _words(self.found.name, truth, self.found.values[truth][sorted(used)])
+        others = {word for word in words.tolist() if word is not None} - {self.positive}
+        return others.pop() if len(others) == 1 else f"not {self.positive}"
+
+    def _counted_scores(self, main: Mapping[Cell, int]) -> CountedScores | None:
+        """How often each label has a score between two cuts; a score that is missing, or no probability,
+        is refused.
+        """
+        name, found = self.roles.score, self.found
+        if name is None:
+            return None
+        truth, reached = self._coded_words(self.roles.truth[0]), found.values[name]
+        cuts = cuts_with(self._threshold)
+        counts: Counter[tuple[bool, int]] = Counter()
+        lost = strange = 0
+        for cell, n in main.items():
+            if truth[cell[0]] is None:
+                continue
+            at = reached[cell[1]]
+            lost += n * (at is None)
+            strange += n * (at is not None and not 0 < at <= len(cuts))
+            counts[truth[cell[0]] == self.positive, 0 if at is None else at] += n
+        if lost:
+            raise DataError(
+                f"{found.name}, column {shown(name)} lacks {lost:,} of {sum(counts.values()):,} scores:"
+                " give a number in every row."
+            )
+        if strange:
+            raise NotCountableError(
+                f"{found.name}, column {shown(name)} holds {strange:,} numbers outside 0 to 1, and one"
+                " pass counts probabilities: leave out --one-pass."
+            )
+        return CountedScores(name, str(self.positive), self._others(), cuts, counts)
 
     def _check_labels(self, truth: str, main: Mapping[Cell, int]) -> None:
         """Refuse numbers, which are no labels."""
@@ -344,7 +441,7 @@ class _Counter:
                 " get wrong."
             )
         by_case = {label.strip().casefold(): label for label in reversed(labels)}
-        for place, column in ((1, roles.answer[0]), (2, roles.against)):
+        for place, column in ((1, self._main()[1]), (2, roles.against)):
             if column is None:
                 continue
             said: Counter[str] = Counter()
@@ -384,6 +481,7 @@ class _Counter:
             "model": RecordedAnswers(name, None, found.hash),
             "slices": slices,
             "against": roles.against is not None,
+            "groups": found.groups,
         }
         if not found.rows:
             raise DataError(f"{found.name} is empty: it has no rows.")
@@ -396,10 +494,9 @@ class _Counter:
             self._lost(roles.grade, found.missing[0], f"as {low:g}")
             self._lost(roles.against, found.missing[1], f"as {high:g}")
             label = name if len(name) <= 40 else f"{name[:39]}…"
-            total = found.sums[()].get((), Sums())
             return CountedAnswers(
                 **shared,
-                sums=total,
+                sums=found.sums[()].get((), {}),
                 sliced=graded_slices,
                 called=label,
                 bounds=(low, high),
@@ -415,6 +512,8 @@ class _Counter:
             by_grade[column] = Counter()
             for (code, value), n in held.items():
                 by_grade[column][CountedRow(grade[code], "", value)] += n
+        if found.groups is not None:
+            shared["sums"] = found.sums[()].get((), {})
         return CountedAnswers(
             **shared,
             cells=cells,
@@ -505,7 +604,7 @@ class _Counter:
             counts: Counter[int] = Counter()
             for cell, n in cells.items():
                 if labeled is None or labeled[cell[0]] is not None:
-                    counts[cell[-1]] += n.n if isinstance(n, Sums) else n
+                    counts[cell[-1]] += n if isinstance(n, int) else total(n.values()).n
             made = self._cut(column, counts, edges) if edges else self._named_by(column, counts)
             slices += [Slice(column, name, codes) for name, codes in made.items()]
         return tuple(slices), held

@@ -932,7 +932,7 @@ def parts_of(beside: pd.DataFrame) -> tuple[Smallest, ...]:
     found = []
     for name in beside.columns:
         values = beside[name].to_numpy()
-        if values.dtype.kind not in "Oiu":
+        if values.dtype.kind not in "Oiu" or 2 * len(pd.unique(values)) <= len(values):
             continue
         words = [" ".join(str(v).split()).casefold() for v in values.tolist() if v is not None]
         if 2 * len(set(words)) > len(values) and not _enumerates(set(words)):

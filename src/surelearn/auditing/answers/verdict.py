@@ -42,6 +42,7 @@ def _first_that_applies(context: Context) -> Verdict:
     if context.task == "classification" and "against" in context.certificate.facts.options:
         verdict = _compared(context)
         if verdict is not None:
+            verdict = of_models.with_sets(context, verdict)
             return replace(verdict, sentence=verdict.sentence + later(context))
     misses = _claim(context, "interval_misses")
     verdict = (

@@ -77,6 +77,11 @@ _BESIDE = ("sensitivity", "specificity", "answered")
 
 def _fixed_on(context: Context) -> list[str]:
     """Which rows chose the thresholds and their order."""
+    if context.counted is not None:
+        return [
+            "The thresholds, and their order, were fixed before the file was read: no row was spent on"
+            " them, and the rows chose only where to stop."
+        ]
     rungs = context.rungs
     if rungs is None:
         return []

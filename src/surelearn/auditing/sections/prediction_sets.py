@@ -57,6 +57,23 @@ def coverage_claims(certificate: Certificate) -> tuple[Claim, ...]:
     return tuple(claim for claim in certificate.together if claim.quantity in names)
 
 
+def clause(context: Context) -> str:
+    """What the verdict says of prediction sets, where they are guaranteed."""
+    claims = coverage_claims(context.certificate)
+    sets = context.certificate.sets if claims else None
+    if sets is None or all(claim.vacuous for claim in claims):
+        return ""
+    rows = (
+        "new rows" if context.groups is None else f"random rows of new {context.group_name} values"
+    )
+    whose = f"{all_but(sets.alpha)} of {rows}{' of each class' if sets.per_class else ''}"
+    size = SetSizes.of(context.certificate).mean
+    return (
+        f" Prediction sets hold the true label of at least **{whose}**, and {size:.2f} labels on average"
+        " (measured)."
+    )
+
+
 def section(context: Context) -> Section | None:
     """The guarantee, sizes, and coverage per class; nothing where no sets were asked for."""
     if context.options.sets is None or context.task != "classification":
@@ -198,7 +215,7 @@ def _table(
             f"{context.held_back}rows",
             "in its set, measured",
             "guaranteed",
-            "labels in the set, measured",
+            "mean size",
         ),
         rows=(every, *(row for _, row in made[:MOST]), *more),
     )
