@@ -102,6 +102,28 @@ def test_what_members_answer_together(classes):
     assert net.eval().features(X)[:, 6].tolist() == [1.0, 0.0]  # the mark
 
 
+def test_rows_in_use_are_scaled_and_cut_as_the_fit_rows_were():
+    X = rng.normal(size=(90, 2)) * [1.0, 50.0] + 1e6
+    model = NetworkRegressor(**SMALL, epochs=2, select=0.0).fit(X, X[:, 0])
+    center, scale = scaling(X)
+    low, inverse = quantile_bins((X - center) * scale, 48)
+    for name, value in (("center", center), ("scale", scale)):
+        np.testing.assert_array_equal(model.weights_[f"clip.{name}"], value)
+    for name, value in (("low", low), ("inverse", inverse)):
+        np.testing.assert_array_equal(model.weights_[f"bins.{name}"], value)
+    moved = clone(model).fit(X * 8 - 3.0, X[:, 0])
+    np.testing.assert_allclose(moved.predict(X * 8 - 3.0), model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "steps"), [(400, 1800), (4999, 1800), (5000, 5400), (20_000, 5400)])
+def test_so_many_steps_in_20_to_150_passes(n, steps):
+    model, details = NetworkRegressor(), NetworkDetails()
+    epochs = model._epochs(n, details)
+    assert abs(epochs * n / model._batch_size(n, details) - steps) < n / 16
+    assert NetworkRegressor(epochs=3)._epochs(n, details) == 3
+    assert (model._epochs(200_000, details), model._epochs(60, details)) == (20, 150)
+
+
 def test_scaling_by_quartiles():
     x = np.array([[0.0, 5.0, 7.0, np.nan], [1, 5, 7, np.nan], [2, 5, 7, np.nan], [3, 9, 7, np.nan]])
     center, scale = scaling(x)
