@@ -93,7 +93,7 @@ MAY_IMPORT = {
         "renamed", "report", "robust", "selection", "slicing", "stated", "subject", "types", "version",
     },
     "papers": {
-        "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
+        "boosting", "bounds", "jobs", "kernel", "linear", "losses", "neural", "plain", "report", "selection", "subject",
         "types", "version",
     },
     "prediction": {"certificate", "claim", "data", "files", "operating", "persistence", "subject", "types"},

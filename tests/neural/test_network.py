@@ -10,14 +10,14 @@ from sklearn.base import clone
 import surelearn
 from surelearn.lacking import Lacking
 from surelearn.neural import NetworkClassifier, NetworkDetails, NetworkRegressor
-from surelearn.neural.columns import Encoding, scaling
+from surelearn.neural.columns import Encoding, quantile_bins, scaling
 from surelearn.subject import subject_of
 from surelearn.subject.fitting_work import fit_work
 
 torch = pytest.importorskip("torch")
 
 from surelearn.neural.tables import (  # noqa: E402
-    PeriodicEmbedding,
+    PiecewiseEmbedding,
     SharedLinear,
     Sizes,
     SmoothClip,
@@ -51,7 +51,7 @@ def test_members_share_a_matrix_as_batchensemble_writes_it():
         np.testing.assert_allclose(found[m], wanted.detach(), rtol=1e-4, atol=1e-6)
 
 
-def test_numbers_are_clipped_smoothly_and_seen_through_waves():
+def test_numbers_are_clipped_smoothly():
     clip = SmoothClip(2)
     clip.center.copy_(torch.tensor([1.0, 0.0]))
     clip.scale.copy_(torch.tensor([0.5, 1.0]))
@@ -60,21 +60,33 @@ def test_numbers_are_clipped_smoothly_and_seen_through_waves():
     assert found[0].tolist() == [pytest.approx(1 / math.sqrt(1 + 1 / 9)), 0.0]
     np.testing.assert_allclose(found[1], [3.0, -3.0], rtol=1e-6)
     assert found[2].tolist() == [0.0, pytest.approx(4 / math.sqrt(1 + 16 / 9))]
-    waves = PeriodicEmbedding(2, 6, 3, spread=1.0)
-    x = torch.randn(5, 2)
-    seen = waves(x).detach()
-    w, b, V, c = (p.detach().numpy() for p in (waves.frequency, waves.phase, waves.weight, waves.bias))  # fmt: skip
-    for j in range(2):
-        mixed = np.cos(2 * np.pi * w[j] * x[:, [j]].numpy() + b[j]) @ V[j] + c[j]
-        np.testing.assert_allclose(seen[:, j, 1:], mixed, rtol=1e-4, atol=1e-5)
-        np.testing.assert_array_equal(seen[:, j, 0], x[:, j])
+
+
+def test_a_number_s_embedding_is_linear_between_quantiles_and_constant_beyond_them():
+    t = np.column_stack([np.arange(9.0), [0.0] * 8 + [1.0], np.full(9, 2.0)])
+    t[0, 1] = np.nan
+    low, inverse = quantile_bins(t, 4)
+    assert low[0].tolist() == [0, 2, 4, 6]
+    assert inverse.tolist() == [[0.5] * 4, [pytest.approx(1.0), 0, 0, 0], [0] * 4]
+    bins = PiecewiseEmbedding(3, 4, 2)
+    bins.low.copy_(torch.tensor(low))
+    bins.inverse.copy_(torch.tensor(inverse))
+    at = torch.tensor([[-9.0, 0.0, 7.0], [1.0, 0.5, 2.0], [5.0, 1.0, 2.0], [90.0, 2.0, 2.0]])
+    found = bins(at).detach().numpy()
+    V, c = bins.weight.detach().numpy(), bins.bias.detach().numpy()
+    knots = np.concatenate([np.zeros((1, 2)), np.cumsum(V[0], axis=0)]) + c[0]
+    for e in range(2):
+        wanted = np.interp(at[:, 0], [0, 2, 4, 6, 8], knots[:, e])
+        np.testing.assert_allclose(found[:, 0, e], wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[1, 1], 0.5 * V[1, 0] + c[1], rtol=1e-4)
+    np.testing.assert_allclose(found[:, 2], np.tile(c[2], (4, 1)))
 
 
 @pytest.mark.parametrize("classes", [True, False])
 def test_what_members_answer_together(classes):
     sizes = Sizes(
         numbers=2, marked=(1,), categories=(3,), outputs=2 if classes else 1, members=3, width=4,
-        depth=2, dropout=0.5, frequencies=4, embedded=2, spread=1.0,
+        depth=2, dropout=0.5, bins=4, embedded=2,
     )  # fmt: skip
     net = TableNetwork(sizes, classes=classes).eval()
     X = torch.tensor([[0.3, float("nan"), 2.0], [1.0, -2.0, 0.0]])
@@ -88,6 +100,28 @@ def test_what_members_answer_together(classes):
         np.testing.assert_allclose(net(X).detach(), 10 + 2 * each.mean(dim=0).detach(), rtol=1e-5)
     assert net.train()(X).shape == each.shape
     assert net.eval().features(X)[:, 6].tolist() == [1.0, 0.0]  # the mark
+
+
+def test_rows_in_use_are_scaled_and_cut_as_the_fit_rows_were():
+    X = np.random.default_rng(1).normal(size=(90, 2)) * [1.0, 50.0] + 1e6
+    model = NetworkRegressor(**SMALL, epochs=2, select=0.0).fit(X, X[:, 0])
+    center, scale = scaling(X)
+    low, inverse = quantile_bins((X - center) * scale, 48)
+    for name, value in (("center", center), ("scale", scale)):
+        np.testing.assert_array_equal(model.weights_[f"clip.{name}"], value)
+    for name, value in (("low", low), ("inverse", inverse)):
+        np.testing.assert_array_equal(model.weights_[f"bins.{name}"], value)
+    moved = clone(model).fit(X * 8 - 3.0, X[:, 0])
+    np.testing.assert_allclose(moved.predict(X * 8 - 3.0), model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "steps"), [(400, 1800), (4999, 1800), (5000, 5400), (20_000, 5400)])
+def test_so_many_steps_in_20_to_150_passes(n, steps):
+    model, details = NetworkRegressor(), NetworkDetails()
+    epochs = model._epochs(n, details)
+    assert abs(epochs * n / model._batch_size(n, details) - steps) < n / 16
+    assert NetworkRegressor(epochs=3)._epochs(n, details) == 3
+    assert (model._epochs(200_000, details), model._epochs(60, details)) == (20, 150)
 
 
 def test_scaling_by_quartiles():
@@ -185,9 +219,10 @@ def test_columns_far_from_zero_are_read_in_full_precision():
 
 
 def test_the_epoch_is_chosen_by_rows_held_out():
+    rng = np.random.default_rng(2)
     X = rng.normal(size=(250, 4))
     y = rng.integers(0, 2, 250)  # nothing to learn: every epoch makes it worse
-    plain = {**SMALL, "learning_rate": 0.05}
+    plain = {**SMALL, "learning_rate": 0.05, "details": NetworkDetails(dropout=0.0)}
     chosen = NetworkClassifier(**plain, epochs=25, patience=3).fit(X, y)
     assert chosen.record_.selected == 37
     assert chosen.record_.epochs == chosen.record_.best + 1 + 3 < 25

@@ -23,6 +23,7 @@ FAST = {
         "target": 0.3,
         "epochs": 3,
     },
+    "universal-approximation": {"widest": 8, "steps": 20, "repeats": 2},
 }
 OTHERWISE = {
     "thesis-table-5.1": "no tasks, and nothing is drawn",

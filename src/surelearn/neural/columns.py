@@ -112,6 +112,33 @@ def scaling(x: Array) -> tuple[Array, Array]:
     return center, np.where(np.isfinite(scale), scale, 0.0)
 
 
+def quantile_bins(t: Array, most: int) -> tuple[Array, Array]:
+    """The lower ends of at most so many bins of each scaled column (n, d), and one over their widths,
+    (d, bins): knots at equidistant quantiles, those that coincide taken as one. Columns with fewer
+    bins have 0 for the others.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in quantile_bins(np.array([[0.0, 7.0], [1.0, 7.0], [3.0, 7.0]]), 2)]
+    [[[0.0, 1.0], [0.0, 0.0]], [[1.0, 0.5], [0.0, 0.0]]]
+    """
+    knots = []
+    for column in t.T:
+        seen = column[~np.isnan(column)]
+        ends = np.quantile(seen, np.linspace(0, 1, most + 1)) if seen.size else np.zeros(1)
+        apart = [float(ends[0])]
+        for end in ends[1:]:
+            # nearer ones are one in single precision
+            if end - apart[-1] > 1e-5 * max(1.0, abs(end)):
+                apart.append(float(end))
+        knots.append(np.array(apart))
+    bins = max((len(one) - 1 for one in knots), default=0)
+    low, inverse = np.zeros((len(knots), bins)), np.zeros((len(knots), bins))
+    for j, one in enumerate(knots):
+        low[j, : len(one) - 1], inverse[j, : len(one) - 1] = one[:-1], 1 / np.diff(one)
+    return low, inverse
+
+
 def _is_words(column: pd.Series) -> bool:
     kind = column.dtype
     return not (pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind)) or (

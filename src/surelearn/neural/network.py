@@ -25,7 +25,7 @@ from surelearn import stated
 from surelearn.base import WEIGHTED_CHECKS, Learner, ParameterGroup, group_of
 from surelearn.earlier import Groups
 from surelearn.lacking import Lacking
-from surelearn.neural.columns import Encoding, as_table, scaling
+from surelearn.neural.columns import Encoding, as_table, quantile_bins, scaling
 from surelearn.neural.devices import device_of, has_torch, need_torch
 from surelearn.neural.record import NetworkRecord
 from surelearn.neural.schedules import Cosine, WarmUp
@@ -44,7 +44,9 @@ Loss = Callable[
 ]  # outputs (k, B, outputs), targets (B,): losses (B,)
 FEWER = 5000  # rows, below which the descent is slower and drops more
 FEW = 200  # fewer rows are all trained on: so few held out could not choose an epoch
-_PIECE = 4096  # rows that are answered together
+_PIECE = 4096  # rows that are answered together, fewer where their bins are many
+_BINNED = 2**23
+_BUFFERS = ("clip.center", "clip.scale", "bins.low", "bins.inverse", "target")
 _STEP, _PRODUCT = (
     2e-3,
     2e-10,
@@ -61,9 +63,9 @@ class NetworkDetails(ParameterGroup):
     ----------
     dropout : the share of hidden units that are left out of a step; None: 0.1, and 0.3 below 5,000
         rows
-    frequencies, embedded : waves of each number, and how many mixtures of them the network sees
-        beside the number itself; None: 8, fewer where there are more than 32 columns of numbers
-    spread : standard deviation of the waves' frequencies as they begin, per interquartile range
+    bins, embedded : into how many bins quantiles cut each number, and how many sums over them the
+        network sees beside the number itself; None: 8, fewer where there are more than 32 columns of
+        numbers
     weight_decay : of matrices
     batch_size : rows of a step; None: 256, fewer below 8,000 rows
     label_smoothing : the share of a row's label that is given to all classes alike; helps accuracy,
@@ -81,17 +83,15 @@ class NetworkDetails(ParameterGroup):
         self,
         *,
         dropout: float | None = None,
-        frequencies: int = 16,
+        bins: int = 48,
         embedded: int | None = None,
-        spread: float = 3.0,
         weight_decay: float = 0.1,
         batch_size: int | None = None,
         label_smoothing: float = 0.0,
     ) -> None:
         self.dropout = dropout
-        self.frequencies = frequencies
+        self.bins = bins
         self.embedded = embedded
-        self.spread = spread
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.label_smoothing = label_smoothing
@@ -146,7 +146,7 @@ class _TableLearner(Learner):
     def checked(cls) -> Iterator[Self]:
         """One small network, trained long enough to pass; none without torch."""
         if has_torch():
-            details = NetworkDetails(batch_size=16, spread=0.3, dropout=0.0)
+            details = NetworkDetails(batch_size=16, bins=8, dropout=0.0)
             yield cls(members=2, width=16, depth=1, epochs=12, learning_rate=0.03, details=details)
 
     def expected_failures(self) -> dict[str, str]:
@@ -177,27 +177,28 @@ class _TableLearner(Learner):
         w = np.ones(len(y)) if weights is None else weights / weights.mean()
         held = self._held_out(len(y), random)
         fit = np.setdiff1d(np.arange(len(y)), held)
+        d = len(encoding.numbers)
+        marked = tuple(np.flatnonzero(np.isnan(numbers[fit, :d]).any(axis=0)).tolist())
+        measured = self._measured(numbers[fit[w[fit] > 0], :d], details, going_on)
+        center, scale = measured["clip.center"], measured["clip.scale"]
         if going_on:
             sizes, module = self.sizes_, self._module().float()
-            center, scale = self.weights_["clip.center"], self.weights_["clip.scale"]
             target = None if target is None else self.weights_["target"]
         else:
-            width = len(encoding.numbers)
-            center, scale = scaling(numbers[fit[w[fit] > 0], :width])
-            sizes = self._sizes(encoding, numbers[fit], outputs, details)
+            bins = measured["bins.low"].shape[1] if "bins.low" in measured else 0
+            sizes = self._sizes(encoding, marked, bins, len(fit), outputs, details)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(int(random.randint(2**31)))
                 module = self._made(sizes)
         if target is not None:
             y = (y - target[0]) / target[1]
         # numbers are scaled here in double precision: far from 0 single precision tells too little
-        d = len(encoding.numbers)
         numbers[:, :d] = (numbers[:, :d] - center) * scale
-        _set(module, {"clip.center": np.zeros(d), "clip.scale": np.ones(d)})
+        _set(module, {**measured, "clip.center": np.zeros(d), "clip.scale": np.ones(d)})
         data = _Data.of(numbers, y, w, target is None, device_of(self.device))
         done = self._descend(module, data, fit, held, details, int(random.randint(2**31)))
         module = module.double().cpu()
-        _set(module, {"clip.center": center, "clip.scale": scale})
+        _set(module, measured)
         if target is not None:
             _set(module, {"target": target})
         self.weights_ = _kept(module)
@@ -228,7 +229,7 @@ class _TableLearner(Learner):
         ]
         plan = Training(
             epochs=self._epochs(fit.size, details),
-            learning_rate=_among(self.learning_rate, fit.size, 0.004, 0.012),
+            learning_rate=_among(self.learning_rate, fit.size, 0.004, 0.02),
             schedule=WarmUp(min(1.0, 50 / len(batches)), Cosine()),
             betas=(0.9, 0.95),
             weight_decay=details.weight_decay,
@@ -271,32 +272,53 @@ class _TableLearner(Learner):
         return 2 ** min(8, max(4, round(math.log2(max(n, 2) / 32))))
 
     def _epochs(self, n: int, details: NetworkDetails) -> int:
-        """As stated; else about 1,800 steps, in 20 to 100 passes."""
+        """As stated; else about 1,800 steps, 5,400 from `FEWER` rows on, in 20 to 150 passes."""
         if self.epochs is not None:
             return stated.whole("epochs", self.epochs)
-        return min(100, max(20, math.ceil(1800 * self._batch_size(n, details) / n)))
+        steps = 1800 if n < FEWER else 5400
+        return min(150, max(20, math.ceil(steps * self._batch_size(n, details) / n)))
+
+    def _measured(self, rows: Array, details: NetworkDetails, going_on: bool) -> dict[str, Array]:
+        """How numbers are scaled and cut into bins, by the names of the network's buffers."""
+        if going_on:
+            return {k: v for k, v in self.weights_.items() if k in _BUFFERS and k != "target"}
+        center, scale = scaling(rows)
+        found = {"clip.center": center, "clip.scale": scale}
+        if self._embedded(rows.shape[1], details):
+            low, inverse = quantile_bins((rows - center) * scale, int(details.bins))
+            if low.size:
+                found |= {"bins.low": low, "bins.inverse": inverse}
+        return found
+
+    def _embedded(self, d: int, details: NetworkDetails) -> int:
+        """How many numbers each of d columns of numbers is embedded in."""
+        given = details.embedded
+        return min(8, 256 // max(d, 1)) if given is None else int(given)
 
     def _sizes(
-        self, encoding: Encoding, rows: Array, outputs: int, details: NetworkDetails
+        self,
+        encoding: Encoding,
+        marked: tuple[int, ...],
+        bins: int,
+        n: int,
+        outputs: int,
+        details: NetworkDetails,
     ) -> dict[str, Any]:
         from surelearn.neural.tables import Sizes
 
         d = len(encoding.numbers)
-        marked = np.flatnonzero(np.isnan(rows[:, :d]).any(axis=0))
-        embedded = min(8, 256 // max(d, 1)) if details.embedded is None else details.embedded
         return asdict(
             Sizes(
                 numbers=d,
-                marked=tuple(marked.tolist()),
+                marked=marked,
                 categories=encoding.sizes,
                 outputs=outputs,
                 members=int(self.members),
                 width=int(self.width),
                 depth=int(self.depth),
-                dropout=float(_among(details.dropout, len(rows), 0.3, 0.1)),
-                frequencies=int(details.frequencies),
-                embedded=int(embedded),
-                spread=float(details.spread),
+                dropout=float(_among(details.dropout, n, 0.3, 0.1)),
+                bins=bins,
+                embedded=self._embedded(d, details),
             )
         )
 
@@ -305,7 +327,7 @@ class _TableLearner(Learner):
         for name in ("members", "width"):
             stated.whole(name, getattr(self, name))
         stated.whole("depth", self.depth, 0)
-        stated.whole("frequencies", details.frequencies)
+        stated.whole("bins", details.bins)
         if details.embedded is not None:
             stated.whole("embedded", details.embedded, 0)
         if self.learning_rate is not None:
@@ -324,8 +346,7 @@ class _TableLearner(Learner):
     ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows tell."""
         details = group_of("details", self.details, NetworkDetails)
-        buffers = ("clip.center", "clip.scale", "target")
-        learned = sum(v.size for name, v in self.weights_.items() if name not in buffers)
+        learned = sum(v.size for name, v in self.weights_.items() if name not in _BUFFERS)
         return {
             "n": shape[0],
             "d": shape[1],
@@ -436,7 +457,8 @@ class _TableLearner(Learner):
         device = device_of(self.device)
         module = self._module().to(device)
         with torch.no_grad():
-            parts = torch.as_tensor(numbers).split(_PIECE)
+            binned = self.weights_.get("bins.low", np.empty(0)).size
+            parts = torch.as_tensor(numbers).split(min(_PIECE, 1 + _BINNED // (1 + binned)))
             return torch.cat([module(part.to(device)).cpu() for part in parts]).numpy()
 
     def _parts(self) -> Parts:
@@ -453,17 +475,18 @@ class _TableLearner(Learner):
 class NetworkClassifier(ClassifierMixin, _TableLearner):
     """k networks that share their matrices (TabM), on embedded numbers (RealMLP), for tables.
 
-    Numbers are scaled by their quartiles, clipped smoothly, and seen through learned waves; words
-    (columns of a DataFrame that are not numbers, or are categorical) are embedded; what is missing is
-    marked. The mean log loss of the members is descended on by AdamW along a cosine, and the epoch
-    is kept that rows held out like best. Probabilities are the mean of the members'.
+    Numbers are scaled by their quartiles, clipped smoothly, and seen through learned functions that are
+    linear between quantiles; words (columns of a DataFrame that are not numbers, or are categorical)
+    are embedded; what is missing is marked. The mean log loss of the members is descended on by AdamW
+    along a cosine, and the epoch is kept that rows held out like best. Probabilities are the mean of
+    the members'.
 
     Parameters
     ----------
     members : k; one is a single network
     width, depth : of the hidden layers
-    epochs : None makes about 1,800 steps, in 20 to 100 passes over the rows
-    learning_rate : the largest of the run; None: 0.012, and 0.004 below 5,000 rows
+    epochs : None makes about 1,800 steps, 5,400 from 5,000 rows on, in 20 to 150 passes
+    learning_rate : the largest of the run; None: 0.02, and 0.004 below 5,000 rows
     select : the share of rows that choose the epoch, 0 for none; from 200 rows on
     patience : end after so many epochs that these rows do not like better; None makes all
     details : `NetworkDetails`; None for the defaults
@@ -480,8 +503,9 @@ class NetworkClassifier(ClassifierMixin, _TableLearner):
 
     Notes
     -----
-    D. Holzmüller, L. Grinsztajn and I. Steinwart, Better by default (NeurIPS 2024); Y. Gorishniy, A.
-    Kotelnikov and A. Babenko, TabM (ICLR 2025).
+    D. Holzmüller, L. Grinsztajn and I. Steinwart, Better by default (NeurIPS 2024); Y. Gorishniy, I.
+    Rubachev and A. Babenko, On embeddings for numerical features in tabular deep learning (NeurIPS
+    2022); Y. Gorishniy, A. Kotelnikov and A. Babenko, TabM (ICLR 2025).
 
     Examples
     --------
@@ -626,9 +650,9 @@ class _Data:
 
 
 def _among(given: float | None, n: int, few: float, many: float) -> float:
-    """What is stated, or the default for so many rows: chosen on rows held out of the training parts
-    of ames (2,344 rows) and California housing (16,512). The very first trials also saw scores of
-    Adult's test file and of one split of the other two.
+    """What is stated, or the default for so many rows: the rate and the steps of many rows were chosen
+    on rows of California housing, Adult and letter that `benchmarks/bench_networks.py` never scores,
+    dropout on rows held out of the training parts of ames and California.
     """
     return given if given is not None else few if n < FEWER else many
 

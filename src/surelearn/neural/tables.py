@@ -1,11 +1,12 @@
-"""The network for tables: numbers in periodic embeddings, categories in embeddings, and k members
-that share their matrices.
+"""The network for tables: numbers in piecewise linear embeddings, categories in embeddings, and k
+members that share their matrices.
 
-Every idea is somebody's: smooth clipping of robustly scaled numbers, the periodic embeddings with a
-bias beside the number itself, and a diagonal layer that scales features are RealMLP's (D. Holzmüller,
-L. Grinsztajn and I. Steinwart, Better by default, NeurIPS 2024); the members are TabM's (Y.
-Gorishniy, A. Kotelnikov and A. Babenko, ICLR 2025), from BatchEnsemble (Y. Wen, D. Tran and J. Ba,
-ICLR 2020).
+Every idea is somebody's: smooth clipping of robustly scaled numbers, the number itself beside its
+embedding, and a diagonal layer that scales features are RealMLP's (D. Holzmüller, L. Grinsztajn and
+I. Steinwart, Better by default, NeurIPS 2024); piecewise linear embeddings are of Y. Gorishniy, I.
+Rubachev and A. Babenko, On embeddings for numerical features in tabular deep learning (NeurIPS
+2022); the members are TabM's (Y. Gorishniy, A. Kotelnikov and A. Babenko, ICLR 2025), from
+BatchEnsemble (Y. Wen, D. Tran and J. Ba, ICLR 2020).
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ class Sizes:
     members : k
     width, depth : of the hidden layers
     dropout : the share of hidden units that are left out of a step
-    frequencies, embedded : waves of each number, and how many mixtures of them go on; 0 embedded
-        takes numbers as they are
-    spread : σ of the waves' frequencies, per interquartile range, as they begin
+    bins, embedded : into how many bins the range of each number is cut, and how many sums over them
+        go on; 0 embedded takes numbers as they are
     """
 
     numbers: int
@@ -45,9 +45,8 @@ class Sizes:
     width: int
     depth: int
     dropout: float
-    frequencies: int
+    bins: int
     embedded: int
-    spread: float
 
 
 class SmoothClip(nn.Module):
@@ -62,28 +61,40 @@ class SmoothClip(nn.Module):
         self.register_buffer("center", torch.zeros(d))
         self.register_buffer("scale", torch.ones(d))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, d), column by column."""
+    def scaled(self, x: Tensor) -> Tensor:
+        """(B, d), column by column, not clipped."""
         t = torch.nan_to_num((x - self.center) * self.scale, nan=0.0)
-        t = t.clamp(-1e9, 1e9)  # whose squares are numbers
+        return t.clamp(-1e9, 1e9)  # whose squares are numbers
+
+    def clipped(self, t: Tensor) -> Tensor:
+        """Scaled numbers clipped."""
         return t * torch.rsqrt(1 + (t / 3) ** 2)
 
-
-class PeriodicEmbedding(nn.Module):
-    """x_j ↦ (x_j, V_j·cos(2π·w_j·x_j + b_j) + c_j): the number, and a few learned waves of it."""
-
-    def __init__(self, d: int, frequencies: int, embedded: int, spread: float) -> None:
-        super().__init__()
-        self.frequency = nn.Parameter(spread * torch.randn(d, frequencies))
-        self.phase = nn.Parameter(math.pi * (2 * torch.rand(d, frequencies) - 1))
-        self.weight = nn.Parameter(_uniform(frequencies, d, frequencies, embedded))
-        self.bias = nn.Parameter(_uniform(frequencies, d, embedded))
-
     def forward(self, x: Tensor) -> Tensor:
-        """(B, d) to (B, d, 1 + embedded)."""
-        waves = torch.cos(2 * math.pi * self.frequency * x[..., None] + self.phase)
-        mixed = torch.einsum("bdf,dfe->bde", waves, self.weight) + self.bias
-        return torch.cat([x[..., None], mixed], dim=-1)
+        """(B, d) to (B, d)."""
+        return self.clipped(self.scaled(x))
+
+
+class PiecewiseEmbedding(nn.Module):
+    """t_j ↦ Σ_b V_jb·clip((t_j − low_jb)/width_jb, 0, 1) + c_j: a piecewise linear function of each
+    number with values in R^embedded, whose knots are quantiles.
+    """
+
+    low: Tensor
+    inverse: Tensor
+
+    def __init__(self, d: int, bins: int, embedded: int) -> None:
+        super().__init__()
+        # one over the width of a bin; 0 where a column has fewer bins
+        self.register_buffer("low", torch.zeros(d, bins))
+        self.register_buffer("inverse", torch.zeros(d, bins))
+        self.weight = nn.Parameter(_uniform(bins, d, bins, embedded))
+        self.bias = nn.Parameter(_uniform(bins, d, embedded))
+
+    def forward(self, t: Tensor) -> Tensor:
+        """(B, d) to (B, d, embedded)."""
+        filled = ((t[..., None] - self.low) * self.inverse).clamp(0, 1)  # (B, d, bins)
+        return torch.einsum("bdf,dfe->bde", filled, self.weight) + self.bias
 
 
 class SharedLinear(nn.Module):
@@ -118,18 +129,14 @@ class TableNetwork(nn.Module):
         k, self.classes, self.numbers = sizes.members, classes, sizes.numbers
         self.marked = list(sizes.marked)
         self.clip = SmoothClip(sizes.numbers)
-        waves = bool(sizes.embedded and sizes.numbers)
-        self.waves = (
-            PeriodicEmbedding(sizes.numbers, sizes.frequencies, sizes.embedded, sizes.spread)
-            if waves
-            else None
-        )
+        embedded = sizes.embedded if sizes.numbers and sizes.bins else 0
+        self.bins = PiecewiseEmbedding(sizes.numbers, sizes.bins, embedded) if embedded else None
         wide = [min(count, LONGEST) for count in sizes.categories]
         self.words = nn.ParameterList(
             nn.Parameter(_words(count, width))
             for count, width in zip(sizes.categories, wide, strict=True)
         )
-        parts = [1 + waves * sizes.embedded] * sizes.numbers + [1] * len(sizes.marked) + wide
+        parts = [1 + embedded] * sizes.numbers + [1] * len(sizes.marked) + wide
         d = sum(parts)
         self.scale = nn.Parameter(torch.ones(d))
         # members begin with other signs of whole columns
@@ -149,10 +156,13 @@ class TableNetwork(nn.Module):
     def features(self, X: Tensor) -> Tensor:
         """(B, columns) to (B, d): embedded, and scaled by a diagonal layer."""
         x = X[:, : self.numbers]
-        clipped = self.clip(x)
-        parts = [clipped if self.waves is None else self.waves(clipped).flatten(1)]
+        t = self.clip.scaled(x)
+        seen = self.clip.clipped(t)[..., None]
+        if self.bins is not None:
+            seen = torch.cat([seen, self.bins(t)], dim=-1)  # (B, numbers, 1 + embedded)
+        parts = [seen.flatten(1)]
         if self.marked:
-            parts.append(torch.isnan(x[:, self.marked]).to(clipped.dtype))
+            parts.append(torch.isnan(x[:, self.marked]).to(t.dtype))
         for j, table in enumerate(self.words):
             parts.append(table[X[:, self.numbers + j].long()])
         return torch.cat(parts, dim=1) * self.scale

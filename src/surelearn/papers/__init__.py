@@ -59,6 +59,10 @@ REPRODUCTIONS = {
         "kernel_acceleration:ACCELERATION",
         "Epochs of EigenPro against SGD, beside what is predicted.",
     ),
+    "universal-approximation": (
+        "network_approximation:UNIVERSAL_APPROXIMATION",
+        "Error against width, of networks with two and three layers, beside theorems.",
+    ),
 }
 """Name → where its `Reproduction` stands, and one sentence."""
 

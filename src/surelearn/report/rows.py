@@ -32,6 +32,7 @@ _QUESTIONS = {  # what a section answers, in small print beside its title
     "novelty": "is it better on copies of training rows?",
     "calibration": "can the probabilities be trusted?",
     "stability": "would a refit predict the same?",
+    "layers": "does training reach every layer?",
     "robustness": "what can small changes of the inputs do?",
     "poisoning": "what can bad training rows do?",
     "membership": "does the model reveal its training rows?",

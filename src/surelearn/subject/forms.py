@@ -7,7 +7,7 @@ weights (n, machines) to Σ_m weights_m·∇f_m(x), shape (n, d).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -20,7 +20,7 @@ from surelearn.lacking import Lacking
 from surelearn.types import Array
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from surelearn.subject.torch_modules import ModuleFunctions
 
@@ -230,6 +230,15 @@ class NetworkForm:
 
         return outputs[-1], back
 
+    def backward(self, X: Array, weights: Array) -> Iterator[tuple[Array, Array]]:
+        """δ_l = ∂J/∂(W_l·h_l + b_l) and h_l of every layer, the last one first, where ``weights`` are
+        ∂J/∂f (n, machines).
+        """
+        outputs, slope = self._forward(X), _ACTIVATIONS[self.activation][1]
+        for (W, _), below in zip(self.layers[::-1], [*outputs[-2::-1], X], strict=True):
+            yield weights, below
+            weights = weights @ W * slope(below)
+
     def _forward(self, X: Array) -> list[Array]:
         outputs: list[Array] = []
         below = X
@@ -261,6 +270,14 @@ class ModuleForm:
     def pull(self, X: Array) -> Pull:
         """The outputs, and back through the module."""
         return self._functions().pull(X)
+
+    def parameter_gradients(
+        self, X: Array, weights: Array, parameters: Sequence[Tensor]
+    ) -> list[list[float]]:
+        """‖Σ_m weights_m·∂f_m(x)/∂θ‖ of every row and tensor θ of the module; 0 where a row's output
+        does not depend on it.
+        """
+        return self._functions().parameter_norms(X, weights, parameters)
 
     @property
     def dtype(self) -> npt.DTypeLike:

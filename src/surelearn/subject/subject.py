@@ -16,6 +16,7 @@ from surelearn.lacking import Lacking
 from surelearn.subject.bands import NO_BAND
 from surelearn.subject.closing import closed_form
 from surelearn.subject.forms import Closed, KernelForm
+from surelearn.subject.layers import LayerGradients, layer_gradients, layer_names
 from surelearn.subject.machines import DualSolution, Expansion, Machines, machines_of
 from surelearn.subject.objectives import Objective
 from surelearn.subject.predicting import (
@@ -33,6 +34,7 @@ from surelearn.subject.registry import (
     LeaveOneOut,
     Parts,
     StagedMargins,
+    dense,
     described,
     made,
 )
@@ -41,7 +43,7 @@ from surelearn.subject.states import State, state_of
 from surelearn.subject.terms import LinearTerms, linear_terms
 from surelearn.subject.torch_modules import is_module, takes_tokens
 from surelearn.subject.trees import Trees
-from surelearn.types import Model, RowsLike
+from surelearn.types import AnyArray, Model, RowsLike
 
 _NO_RECORD = (
     "learners of surelearn alone keep one of their fit; surelearn.certificate_of measures one on"
@@ -302,6 +304,26 @@ class Subject:
         if not isinstance(found, Parts):
             return Lacking("machines", _reason(found))
         return machines_of(self.learner.form) if found.machines is None else made(found.machines)
+
+    @cached_property
+    def layers(self) -> tuple[str, ...] | Lacking:
+        """The names of the innermost learner's layers, the one nearest to the input first."""
+        form = self.learner.form
+        return Lacking("layers", form.reason) if isinstance(form, Lacking) else layer_names(form)
+
+    def layer_gradients(self, X: RowsLike, y: AnyArray) -> LayerGradients | Lacking:
+        """How large the gradient of the loss is at each of `layers`, of rows X and labels y; of
+        the output itself where the model gives numbers.
+        """
+        form = self.learner.form
+        if isinstance(form, Lacking):
+            return Lacking("layers", form.reason)
+        rows = np.asarray(dense(self.prepared(X)))
+        rows = rows.astype(float) if rows.dtype == object else rows
+        classes = None if self.task == "regression" else self.classes
+        if classes is None and self.task != "regression":
+            return Lacking("layers", "its classes are not known")
+        return layer_gradients(form, rows, y, classes)
 
     @cached_property
     def leave_one_out(self) -> LeaveOneOut | Lacking:

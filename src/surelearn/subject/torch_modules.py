@@ -4,7 +4,7 @@ given, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,13 +42,14 @@ def takes_tokens(module: nn.Module) -> bool:
 
 
 class ModuleFunctions(NamedTuple):
-    """``values(X)`` and ``pull(X)`` as a closed form has them, and the NumPy type the module
-    computes in.
+    """``values(X)`` and ``pull(X)`` as a closed form has them, the norms of its parameters'
+    gradients, row by row, and the NumPy type the module computes in.
     """
 
     values: Callable[[AnyArray], Array]
     pull: Callable[[AnyArray], Pull]
     dtype: npt.DTypeLike
+    parameter_norms: Callable[[AnyArray, Array, Sequence[torch.Tensor]], list[list[float]]]
 
 
 def module_functions(module: nn.Module, shape: tuple[int, ...] | None = None) -> ModuleFunctions:
@@ -100,7 +101,25 @@ def module_functions(module: nn.Module, shape: tuple[int, ...] | None = None) ->
 
         return found.detach().cpu().numpy(), back
 
-    return ModuleFunctions(values, pull, kind)
+    def parameter_norms(
+        X: AnyArray, weights: Array, parameters: Sequence[torch.Tensor]
+    ) -> list[list[float]]:
+        inputs, given = rows(X), _tensor(weights, kind).to(device, dtype)
+        wanted = [p for p in parameters if p.requires_grad]
+        found: list[list[float]] = []
+        with torch.enable_grad(), _evaluating(module):
+            for i in range(len(inputs)):
+                out = outputs(inputs[i : i + 1])
+                made = torch.autograd.grad(
+                    out, wanted, given[i : i + 1], allow_unused=True, materialize_grads=True
+                )
+                norms = {
+                    id(p): float(g.square().sum().sqrt()) for p, g in zip(wanted, made, strict=True)
+                }
+                found.append([norms.get(id(p), 0.0) for p in parameters])
+        return found
+
+    return ModuleFunctions(values, pull, kind, parameter_norms)
 
 
 def _tensor(values: AnyArray, kind: npt.DTypeLike) -> torch.Tensor:
