@@ -10,14 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import stated
 from surelearn.base import WEIGHTED_CHECKS, Learner, ParameterGroup, group_of
@@ -25,6 +18,7 @@ from surelearn.earlier import Groups
 from surelearn.lacking import Lacking
 from surelearn.neural.augmentation import Augmentation, MovedRows
 from surelearn.neural.averages import Swa
+from surelearn.neural.checked import labels_of, weights_of
 from surelearn.neural.devices import device_of, has_torch, need_torch
 from surelearn.neural.image_record import ImageRecord
 from surelearn.neural.schedules import OneCycle
@@ -219,20 +213,10 @@ class ImageClassifier(ClassifierMixin, Learner):
         need_torch()
         details, augmentation = self._check()
         rows = self._rows(X, reset=True)
-        if y is None:
-            raise ValueError("ImageClassifier requires y to be passed, but the target y is None")
-        labels = _check_y(y, multi_output=False)
-        check_consistent_length(rows, labels)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError("y holds one class only: classification needs at least two")
-        weights = None
-        if sample_weight is not None:
-            options: dict[str, Any] = {"dtype": np.float64, "ensure_non_negative": True}
-            weights = _check_sample_weight(sample_weight, rows, **options)
-            if not weights.sum() > 0:
-                raise ValueError("sample_weight must hold a weight above 0")
+        self.classes_, codes = labels_of(self, rows, y)
+        weights = weights_of(sample_weight, rows)
+        if weights is not None and not weights.sum() > 0:
+            raise ValueError("sample_weight must hold a weight above 0")
         seed = int(check_random_state(self.random_state).randint(2**31))
         device = device_of(self.device)
         done = self._descend(rows, codes, weights, details, augmentation, seed, device)
