@@ -61,7 +61,7 @@ class Divided:
         hashes, grouped = table.row_hashes[train], table.group is not None
         return find_oddities(
             table.frame.iloc[train],
-            table.columns,
+            table.studied,
             table.y[train],
             table.task,
             hashes,
@@ -119,7 +119,7 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     _check(table, used, keep, options)
     grouped = table.group is not None
     told = giveaways(
-        table.frame.iloc[train], table.columns, table.y[train], table.task, grouped=grouped
+        table.frame.iloc[train], table.studied, table.y[train], table.task, grouped=grouped
     )
     suspects = tuple(name for name in told if name not in keep)
     if set(suspects) == set(used):
