@@ -14,6 +14,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
+from surelearn.data.pixels import pixel_names
 from surelearn.lacking import Lacking
 from surelearn.operating import Rungs
 from surelearn.selection.selector import Selection
@@ -21,7 +22,7 @@ from surelearn.selection.split import Split
 from surelearn.selection.width import NOT_COMPARED, Widths
 from surelearn.subject import Task
 from surelearn.subject.refitting import take
-from surelearn.types import AnyArray
+from surelearn.types import AnyArray, ImageShape
 
 if TYPE_CHECKING:
     from surelearn.auditing.answers.counted import CountedAnswers
@@ -39,7 +40,7 @@ class Context:
     is at hand; ``counted`` are there, too, where only counts and sums of them are known, and then
     ``X`` and ``y`` say how many rows there are and nothing else. ``rungs`` are the thresholds of an
     operating point, and the rows that fixed them. ``widths`` are the forms of intervals that were
-    compared on the rows to fit on.
+    compared on the rows to fit on. ``images`` is the shape of images, whose pixels are the columns.
     """
 
     title: str
@@ -73,6 +74,13 @@ class Context:
     rungs: Rungs | None = None
     counted: CountedAnswers | None = None
     widths: Widths = NOT_COMPARED
+    images: ImageShape | None = None
+
+    @property
+    def studied(self) -> tuple[Any, ...]:
+        """The columns that are looked at one by one: a pixel says nothing by itself."""
+        pixels = frozenset(() if self.images is None else pixel_names(self.images))
+        return tuple(column for column in self.columns if column.name not in pixels)
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:
