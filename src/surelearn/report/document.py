@@ -44,7 +44,8 @@ class Chart:
     - "columns": of each column ``names``, ``kinds``, ``missing`` (share), ``distinct``, ``notes`` (what was done),
       ``association`` with the target (None: not measured), ``bars`` (shares of ranges of a number, or of frequent values)
       and what they are, ``said``; ``more``, how many columns were left out
-    - "pictures": ``names``, and of each its ``pictures``, a PNG in base64; ``small`` for many of one kind
+    - "pictures": ``names``, and of each its ``pictures``, a PNG in base64; ``small`` for many of one kind, ``pairs`` where
+      each two belong together
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis
     """
 

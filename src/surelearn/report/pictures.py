@@ -84,9 +84,11 @@ def drawn(chart: Chart) -> Markup:
     """A row of pictures with what each shows; what is no PNG is not drawn."""
     names, pictures = chart.data.get("names") or (), chart.data.get("pictures") or ()
     side = 44 if chart.data.get("small") else 72
-    return Markup('<div class="pictures">{}</div>').format(
-        Markup("").join(_figures(zip(names, pictures, strict=False), side))
-    )
+    figures = list(_figures(zip(names, pictures, strict=False), side))
+    if chart.data.get("pairs"):
+        pair = Markup('<div class="pair">{}{}</div>')
+        figures = [pair.format(*two) for two in zip(figures[::2], figures[1::2], strict=False)]
+    return Markup('<div class="pictures">{}</div>').format(Markup("").join(figures))
 
 
 def _figures(pairs: Iterable[tuple[object, object]], side: int) -> Iterable[Markup]:

@@ -28,9 +28,9 @@ def image_budget(n: int) -> float:
     Examples
     --------
     >>> [round(image_budget(n)) for n in (1000, 60_000)]
-    [64, 270]
+    [84, 290]
     """
-    return 60 + 3.5e-3 * n
+    return 80 + 3.5e-3 * n
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ def _errors(
             names.append("saliency")
             pictures.append(album.heat(slopes[i]))
     title = "The surest wrong answers" + ("" if slopes is None else ", each with its saliency")
-    return _chart(title, names, pictures)
+    return _chart(title, names, pictures, **({} if slopes is None else {"pairs": True}))
 
 
 def saliency_of(f: ScoreFunction, rows: Array) -> Array:
@@ -179,9 +179,8 @@ def _exciting(context: Context, album: Album, f: ScoreFunction) -> Chart:
     return _chart("What excites each class's score most", names, pictures, small=True)
 
 
-def _chart(title: str, names: list[str], pictures: list[str], *, small: bool = False) -> Chart:
-    data = {"names": names, "pictures": pictures, **({"small": True} if small else {})}
-    return Chart(kind="pictures", title=title, data=data)
+def _chart(title: str, names: list[str], pictures: list[str], **how: bool) -> Chart:
+    return Chart(kind="pictures", title=title, data={"names": names, "pictures": pictures, **how})
 
 
 ENTRY = Entry(key="images", title="Images", write=section)

@@ -129,22 +129,25 @@ def _pictures(
     if context.images is None:
         return []
     where = _players(context.images, facts)
-    names = [f"mean over {facts['rows']:,} images"]
-    drawn, album = [spread.importance[where]], Album.of(context)
-    largest = float(spread.importance.max())
-    pictures = [album.heat(_one_channel(context, drawn[0]), largest)]
+    names, album = [f"mean over {facts['rows']:,} images"], Album.of(context)
+    heat = _one_channel(context, spread.importance[where])
+    pictures = [album.heat(heat, float(spread.importance.max()))]
+    title = "Where the attribution lies, mean |Shapley value|"
+    charts = [Chart(kind="pictures", title=title, data={"names": names, "pictures": pictures})]
     if context.options.show_rows and facts["picked"]:
         X = context.rows("certify")[0]
         rows = np.asarray(take(X, list(facts["picked"].values())), dtype=float)
         means = values[:, facts["rows"] :].mean(axis=0)
         numbers = context.numbers(np.array(list(facts["picked"].values()), dtype=int))
+        names, pictures = [], []
         for i, kind in enumerate(facts["picked"]):
             names += [f"{kind}, row {numbers[i]:,}", "its Shapley values"]
             heat = _one_channel(context, means[i][where])
             pictures += [album.picture(rows[i]), album.heat(heat, float(np.abs(means[i]).max()))]
-    title = "Where the attribution lies: red for the answer, blue against it"
-    title = title if len(names) > 1 else "Where the attribution lies, mean |Shapley value|"
-    return [Chart(kind="pictures", title=title, data={"names": names, "pictures": pictures})]
+        title = "Single images and their Shapley values, red for the answer and blue against it"
+        data = {"names": names, "pictures": pictures, "pairs": True}
+        charts.append(Chart(kind="pictures", title=title, data=data))
+    return charts
 
 
 def _players(shape: ImageShape, facts: dict[str, Any]) -> AnyArray:

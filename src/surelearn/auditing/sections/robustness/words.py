@@ -101,11 +101,10 @@ def _allowed(context: Context, moves: Moves, X: TableRows) -> str:
     columns = X.shape[1]
     if context.images is not None:
         rest = columns - len(moves.names)
-        some = f" {rest:,} numbers of pixels with fewer than three values stay." if rest else ""
+        but = f" but {rest:,} numbers that have fewer than three values" if rest else ""
         return (
-            f"The attack changes all other pixels, in units of the standard deviation of all pixels,"
+            f"The attack changes all pixels{but}, in units of the standard deviation of all of them,"
             f" {show(float(moves.scale[0]), 'number')}, each within the range that it was seen in."
-            f"{some}"
         )
     rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")
@@ -222,7 +221,9 @@ def _pictures(
         ]
         pictures += [album.picture(before), album.picture(after)]
     title = "The smallest changes that turn an answer"
-    return Chart(kind="pictures", title=title, data={"names": names, "pictures": pictures})
+    return Chart(
+        kind="pictures", title=title, data={"names": names, "pictures": pictures, "pairs": True}
+    )
 
 
 def _changes(
