@@ -251,7 +251,32 @@ FILES = {
         {},
         "column 'z' holds binary",
     ),
-    "npz without arrays": ("t.npz", npz(a=X40, b=Y40), {"target": None}, "'a' and 'b'"),
+    "npz without arrays": ("t.npz", npz(a=X40, b=X40), {"target": None}, "'a' and 'b'"),
+    "npz without a target": ("t.npz", npz(a=X40, b=Y40), {"target": None}, "pass --target"),
+    "npz of parts that differ": (
+        "t.npz",
+        npz(x_train=X40, x_test=X40[:, :1], y_train=Y40, y_test=Y40),
+        {"target": None},
+        "the parts of 'x'",
+    ),
+    "npz of images with NaN": (
+        "t.npz",
+        npz(X=np.full((40, 3, 3), np.nan), y=Y40),
+        {"target": None},
+        "40 of 40 images hold NaN",
+    ),
+    "npz of large images": (
+        "t.npz",
+        npz(X=np.zeros((40, 99, 99), np.uint8), y=Y40),
+        {"target": None},
+        "make them smaller first, for example 64 × 64",
+    ),
+    "npz of images without pixels": (
+        "t.npz",
+        npz(X=np.zeros((40, 0, 9)), y=Y40),
+        {"target": None},
+        "is empty",
+    ),
     "npz with objects": (
         "t.npz",
         npz(X=X40, y=np.array([{}] * 40)),

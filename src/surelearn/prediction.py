@@ -22,7 +22,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim
 from surelearn.data.frames import Source
 from surelearn.data.schema import Notes, Schema
-from surelearn.data.stream import Stream, open_stream
+from surelearn.data.stream import FILE, Stream, open_stream
 from surelearn.operating import Requirement
 from surelearn.operating.sets import in_words
 from surelearn.persistence import Saved
@@ -127,17 +127,21 @@ class Predictor:
         """The table in pieces, checked for the model's columns."""
         schema = self.schema
         stream = open_stream(
-            source, header=schema.header if header is None else header, names_for=schema.names_for
+            source,
+            header=schema.header if header is None else header,
+            names_for=schema.names_for,
+            images=schema.images is not None,
         )
         try:
             if not stream.sparse:
-                schema.check(stream.name, stream.columns)
+                schema.check(stream.name, stream.columns, stream.images)
             elif _ZERO in stream.columns and _ZERO not in schema.names:
                 raise ValueError(_COUNTED_FROM_ONE.format(name=stream.name))
         except ValueError:
             stream.close()
             raise
-        self.notes.extra = tuple(name for name in stream.columns if name not in schema.names)
+        known = {*schema.names, FILE} if schema.images is not None else schema.names
+        self.notes.extra = tuple(name for name in stream.columns if name not in known)
         return stream
 
     def rows(self, stream: Stream, table: pa.Table) -> pd.DataFrame:
@@ -187,11 +191,20 @@ class Predictor:
             added["set"] = np.array(texts, dtype=object)
         return added
 
+    def _extended(self, table: pa.Table, added: dict[str, Any]) -> pa.Table:
+        """A piece with what the model adds; of images without their pixels."""
+        if self.schema.images is not None:
+            read = {feature.name for feature in self.schema.features}
+            kept = [name for name in table.column_names if name not in read]
+            numbers = np.arange(1, table.num_rows + 1) + self.notes.rows - table.num_rows
+            table = table.select(kept) if kept else pa.table({"row": numbers})
+        return _extended(table, added)
+
     def tables(self, source: Source, *, header: bool | None = None) -> Iterator[pa.Table]:
         """The pieces of a table with what the model adds, under names that are free."""
         with self.open(source, header=header) as stream:
             for table in stream.tables:
-                yield _extended(table, self.added(stream, table))
+                yield self._extended(table, self.added(stream, table))
 
     def write(
         self,
@@ -206,7 +219,7 @@ class Predictor:
         """
         with self.open(source, header=header) as stream, _sink(out, stream) as put:
             for table in stream.tables:
-                put(_extended(table, self.added(stream, table)))
+                put(self._extended(table, self.added(stream, table)))
                 advance(table.num_rows)
         return self.notes.rows
 

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+# height, width, channels
+ImageShape: TypeAlias = tuple[int, int, int]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]  # of numbers of any width, of words, of objects
 

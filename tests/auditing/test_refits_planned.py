@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import surelearn
 from surelearn.auditing.options import Options
-from surelearn.auditing.refitting import SHARES, affordable_refits, refit_work
+from surelearn.auditing.refitting import SHARES, affordable_refits, refit_work, too_costly
 from surelearn.selection.combined import CombinedClassifier
 from surelearn.subject.fitting_work import fit_work
 
@@ -93,3 +93,42 @@ def test_a_slow_audit_says_how_often_it_refitted():
     assert made[1e-4]["SL401"].numbers["refits"] == 3
     assert made[1e-4]["SL401"].text.startswith("3 refits")
     assert made[1e-4]["SL402"].numbers["rows_left_out"] == 3
+
+
+class Slow(LogisticRegression):
+    """As a network that takes minutes."""
+
+    def work_of_fit(self, rows):
+        return rows / 2
+
+
+def test_a_model_that_takes_minutes_is_not_refitted_and_the_page_says_what_pays():
+    slow = around(Slow().fit(X, Y))
+    costly = too_costly(slow, 400, 6)
+    assert "a refit takes about 3.3 minutes of one core, and 6 of them are needed" in costly.reason
+    assert "`--effort 3` pays for them" in costly.reason
+    assert too_costly(around(slow.model, effort=3.0), 400, 6) is None
+    assert too_costly(around(LogisticRegression().fit(X, Y)), 400, 30) is None
+
+
+def test_the_page_of_such_a_model_has_no_refits():
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(y=Y)
+    counted = []
+
+    class Counted(Slow):
+        def fit(self, X, y):
+            counted.append(len(y))
+            return super().fit(X, y)
+
+    page = surelearn.audit(
+        frame,
+        target="y",
+        models=Counted(),
+        ledger=False,
+        n_jobs=1,
+        skip=("attribution", "robustness"),
+    )
+    assert len(counted) < 30  # three times five folds, and all
+    for key in ("stability", "poisoning", "learning_curve"):
+        assert "pays for them" in page[key].notes[0]
+    assert any("pays for them" in note for note in page["membership"].notes)

@@ -63,7 +63,8 @@ def test_a9a():
 @pytest.mark.slow
 def test_mnist():
     table = read_table(shared("mnist.npz"))
-    assert table.frame.shape == (60_000, 785)
+    assert table.frame.shape == (70_000, 785)
+    assert table.images == (28, 28, 1)
     assert table.task == "classification"
     assert found(table, "SL106").numbers == {"distinct": 10}
     assert "SL103" not in codes(table)

@@ -177,19 +177,41 @@ def test_libsvm_keeps_query_ids(tmp_path):
     assert read_table(tmp_path / "t.libsvm", group="qid").groups.tolist()[:6] == [0, 0, 0, 0, 0, 1]
 
 
-def test_npz_images_are_flattened_and_other_arrays_named(tmp_path):
+def test_npz_parts_are_joined_and_images_keep_their_shape(tmp_path):
     rng = np.random.default_rng(0)
-    images, digits = (
-        rng.integers(0, 255, (60, 4, 5), dtype=np.uint8),
-        np.arange(60, dtype=np.uint8) % 3,
-    )
-    np.savez(tmp_path / "t.npz", x_train=images, y_train=digits, x_test=images, y_test=digits)
-    table = read_table(tmp_path / "t.npz")
+    images = rng.integers(0, 255, (60, 4, 5), dtype=np.uint8)
+    digits, ward = np.arange(60, dtype=np.uint8) % 3, np.arange(60) % 12
+    parts = {"x_train": images[:40], "y_train": digits[:40], "y_test": digits[40:]}
+    np.savez(tmp_path / "t.npz", x_test=images[40:], **parts, ward=ward, other=np.ones(7))
+    table = read_table(tmp_path / "t.npz", group="ward")
+    assert table.images == (4, 5, 1)
+    assert [table.X.columns[0], table.X.columns[-1]] == ["pixel 1,1", "pixel 4,5"]
     np.testing.assert_array_equal(table.X.to_numpy(), images.reshape(60, 20))
     np.testing.assert_array_equal(table.y, digits)
+    np.testing.assert_array_equal(table.groups, ward)
+    assert found(table, "SL115").numbers["arrays"] == ("other",)
+
+
+def test_npz_was_read_otherwise_up_to_0_2(tmp_path):
+    """`verify` reads the rows that an audit of then was about."""
+    images = np.random.default_rng(0).integers(0, 9, (60, 4, 5))
+    digits = np.arange(60) % 3
+    np.savez(tmp_path / "t.npz", x_train=images, y_train=digits, x_test=images, y_test=digits)
+    table = read_table(tmp_path / "t.npz", joined=False)
+    assert table.images is None
+    assert table.X.columns[0] == "feature 1"
+    np.testing.assert_array_equal(table.X.to_numpy(), images.reshape(60, 20))
     assert found(table, "SL115").numbers["arrays"] == ("x_test", "y_test")
-    np.savez(tmp_path / "t.npz", X=images, y=digits)
-    assert "SL115" not in codes(read_table(tmp_path / "t.npz"))
+    assert len(read_table(tmp_path / "t.npz").y) == 120
+
+
+def test_arrays_beside_rows_are_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, age = rng.normal(size=(50, 3)), rng.integers(0, 2, (50, 1)), rng.normal(size=50)
+    np.savez(tmp_path / "t.npz", data=X, label=y, age=age)
+    table = read_table(tmp_path / "t.npz")
+    assert table.target == "label"
+    assert list(table.X.columns) == ["feature 1", "feature 2", "feature 3", "age"]
 
 
 def test_reading_does_not_change_a_frame():

@@ -6,21 +6,44 @@ import pytest
 
 import surelearn
 from surelearn.selection import catalogue as module
-from surelearn.selection.catalogue import DEFAULT, named_candidates
+from surelearn.selection.catalogue import (
+    affordable,
+    by_default,
+    catalogue,
+    named_candidates,
+    not_installed,
+    usual_budget,
+)
 
 KINDS = {"size": "number", "color": "category"}
 
 
-def test_it_takes_part_by_name_only():
+def test_it_takes_part_where_rows_are_neither_few_nor_many_and_the_budget_pays():
     pytest.importorskip("torch")
     for task in ("classification", "regression"):
         (candidate,) = named_candidates(["network"], task, KINDS, 400)
         assert candidate.name == "network"
-        assert "network" not in DEFAULT[task]
+        for n, there in ((499, False), (500, True), (50_000, True), (50_001, False)):
+            every = by_default(catalogue(task, KINDS, n), task, n)
+            assert ("network" in every) == there
+            taken, left_out = affordable(every, 6, usual_budget(n))
+            assert "network" not in [one.name for one in taken]
+            assert ("network" in left_out) == there  # which the page names
+            taken, _ = affordable(every, 6, 10_000.0)
+            assert ("network" in [one.name for one in taken]) == there
+
+
+def test_without_torch_it_is_named_as_not_installed(monkeypatch):
+    monkeypatch.setattr(module, "is_installed", lambda *_: False)
+    assert not_installed("classification", 1000)["network"] == "surelearn[torch]"
+    assert "network" not in not_installed("classification", 100)
+    named = not_installed("classification", 1000, images=(8, 8, 1))
+    assert set(named) == {"MLP", "CNN"}
+    assert set(not_installed("regression", 1000, images=(8, 8, 1))) == set()
 
 
 def test_without_torch_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(module, "_is_installed", lambda *_: False)
+    monkeypatch.setattr(module, "is_installed", lambda *_: False)
     with pytest.raises(ValueError, match="a network needs PyTorch: pip install"):
         named_candidates(["network"], "classification", KINDS, 400)
 

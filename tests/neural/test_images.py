@@ -200,3 +200,10 @@ def test_a_recorded_step_has_a_twin_on_the_cpu():
     np.testing.assert_allclose(
         on["cuda"].set_params(device="cuda").predict_proba(X[200:260]), moved, atol=1e-4
     )
+
+
+def test_an_image_is_answered_alike_whatever_stands_beside_it(model):
+    """`verify` compares probabilities to nine digits, and `predict` reads other pieces."""
+    together = model.predict_proba(X[500:560])
+    alone = np.concatenate([model.predict_proba(X[i : i + 1]) for i in range(500, 560)])
+    np.testing.assert_allclose(alone, together, rtol=1e-12, atol=1e-14)

@@ -160,8 +160,8 @@ def test_a_page_about_xgboost_explains_and_attacks_it():
 def test_the_page_names_candidates_whose_package_is_missing(monkeypatch):
     from surelearn.selection import catalogue as module
 
-    known = module._is_installed
-    monkeypatch.setattr(module, "_is_installed", lambda name: name != "xgboost" and known(name))
+    known = module.is_installed
+    monkeypatch.setattr(module, "is_installed", lambda name: name != "xgboost" and known(name))
     skipped = ["performance", "slices", "novelty", "calibration", "stability", "robustness"]
     skipped += ["poisoning", "membership", "attribution", "learning_curve"]
     frame = FRAME.head(200).assign(answer=WORDS[:200])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.attribution.mixing import interleaved
+from surelearn.subject.registry import Preparation, described
 from surelearn.types import AnyArray, Bools, Ints, Model, RowsLike, TableRows
 
 _CHECKED = 256  # mixed rows that are prepared, to compare
@@ -20,10 +21,18 @@ _CELLS = 50_000_000
 
 
 def prepared(
-    model: Model, X: TableRows, background: TableRows, columns: list[list[int]]
+    model: Model,
+    X: TableRows,
+    background: TableRows,
+    columns: list[list[int]],
+    *,
+    believed: bool = False,
 ) -> tuple[Model, TableRows, TableRows, list[list[int]]] | None:
     """The pipeline's last step, both tables as it sees them, and the players' columns there;
     None if columns are mixed.
+
+    ``believed``: steps that say that they take each number alone, as scaling does, are believed, where
+    trying it column by column would take long.
     """
     if not isinstance(getattr(model, "steps", None), list) or len(model.steps) < 2:
         return None
@@ -32,13 +41,19 @@ def prepared(
         made, made_background = before.transform(X), before.transform(background)
         if made.shape[1] * (len(X) + len(background) + 3 * _CHECKED) > _CELLS:
             return None
-        owner = _owners(before, X, background)
+        alone = believed and all(_takes_alone(step) for _, step in before.steps)
+        owner = np.arange(X.shape[1]) if alone else _owners(before, X, background)
     except Exception:  # the model itself will be asked, and say what is wrong
         return None
     if owner is None:
         return None
     new = [np.flatnonzero(np.isin(owner, held)).tolist() for held in columns]
     return model[-1], _dense(made), _dense(made_background), new
+
+
+def _takes_alone(step: Model) -> bool:
+    found = described(step)
+    return isinstance(found, Preparation) and found.columnwise
 
 
 def _owners(before: Model, X: TableRows, background: TableRows) -> Ints | None:

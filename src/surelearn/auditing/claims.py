@@ -309,7 +309,7 @@ def _slices(about: Certified, options: Options) -> Any:
     table, fitted = about.table, about.fitted
     if table.task == "regression" and options.loss_bound is None:
         return None
-    kinds = {column.name: column.kind for column in table.columns if column.name in fitted.columns}
+    kinds = {column.name: column.kind for column in table.studied if column.name in fitted.columns}
     train = np.union1d(about.split.fit, about.split.select)
     X = take(table.X[fitted.columns], train)
     return choose_slices(X, fitted.selection.losses, kinds, options.slices, fewest=FEWEST)

@@ -15,6 +15,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
+from surelearn.data.pixels import pixel_names
 from surelearn.lacking import Lacking
 from surelearn.operating import Rungs
 from surelearn.selection.selector import Selection
@@ -22,7 +23,7 @@ from surelearn.selection.split import Split
 from surelearn.selection.width import NOT_COMPARED, Widths
 from surelearn.subject import Task
 from surelearn.subject.refitting import take
-from surelearn.types import AnyArray
+from surelearn.types import AnyArray, ImageShape
 
 if TYPE_CHECKING:
     from surelearn.auditing.answers.counted import CountedAnswers
@@ -40,7 +41,7 @@ class Context:
     is at hand; ``counted`` are there, too, where only counts and sums of them are known, and then
     ``X`` and ``y`` say how many rows there are and nothing else. ``rungs`` are the thresholds of an
     operating point, and the rows that fixed them. ``widths`` are the forms of intervals that were
-    compared on the rows to fit on.
+    compared on the rows to fit on. ``images`` is the shape of images, whose pixels are the columns.
     """
 
     title: str
@@ -74,8 +75,15 @@ class Context:
     rungs: Rungs | None = None
     counted: CountedAnswers | None = None
     widths: Widths = NOT_COMPARED
+    images: ImageShape | None = None
     # not handed on to a context that differs
     made: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def studied(self) -> tuple[Any, ...]:
+        """The columns that are looked at one by one: a pixel says nothing by itself."""
+        pixels = frozenset(() if self.images is None else pixel_names(self.images))
+        return tuple(column for column in self.columns if column.name not in pixels)
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

@@ -23,6 +23,8 @@ from surelearn.selection.split import Indices, Split, split_rows
 from surelearn.types import HasShape
 
 LEAST_GROUPS = 10
+# from so many images on candidates are compared on this part of them
+IMAGES_COMPARED_ONCE, SELECTED_IMAGES = 2000, 0.1
 
 # a file, a built-in set by its name, a DataFrame, or a table that was read already
 DataSource: TypeAlias = str | Path | HasShape | Table
@@ -61,7 +63,7 @@ class Divided:
         hashes, grouped = table.row_hashes[train], table.group is not None
         return find_oddities(
             table.frame.iloc[train],
-            table.columns,
+            table.studied,
             table.y[train],
             table.task,
             hashes,
@@ -100,6 +102,7 @@ def as_table(source: DataSource | None, **reading: Any) -> Table:
 
 def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     """Give the rows of a table their purposes, and refuse what cannot be audited."""
+    options = _with_select_rows(table, options)
     split = split_rows(
         table.row_hashes,
         groups=table.groups,
@@ -119,7 +122,7 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     _check(table, used, keep, options)
     grouped = table.group is not None
     told = giveaways(
-        table.frame.iloc[train], table.columns, table.y[train], table.task, grouped=grouped
+        table.frame.iloc[train], table.studied, table.y[train], table.task, grouped=grouped
     )
     suspects = tuple(name for name in told if name not in keep)
     if set(suspects) == set(used):
@@ -128,6 +131,14 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
             " if it is meant"
         )
     return Divided(table, split, options, used, suspects)
+
+
+def _with_select_rows(table: Table, options: Options) -> Options:
+    """Networks are not fitted five times to be compared, where images are many."""
+    many = table.images is not None and len(table.y) >= IMAGES_COMPARED_ONCE
+    if not many or options.select_fraction is not None or options.criterion is not None:
+        return options
+    return replace(options, select_fraction=SELECTED_IMAGES)
 
 
 def _in_labels_of(table: Table, train: Indices, options: Options) -> Options:

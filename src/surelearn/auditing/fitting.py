@@ -15,8 +15,8 @@ from surelearn.data import Table
 from surelearn.jobs import Runner
 from surelearn.selection.candidates import Candidate, Searched, as_candidates, candidate_names
 from surelearn.selection.catalogue import (
-    DEFAULT,
     affordable,
+    by_default,
     catalogue,
     named_candidates,
     not_installed,
@@ -25,12 +25,13 @@ from surelearn.selection.catalogue import (
 from surelearn.selection.costs import Costs, choose_threshold
 from surelearn.selection.criteria import NestedFamily, as_criterion
 from surelearn.selection.cross_validation import default_resampling
+from surelearn.selection.image_candidates import NEED_TORCH, image_budget
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.selection.width import NOT_COMPARED, Widths
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import fit_quietly, take
-from surelearn.types import AnyArray, Array, Label, Model, TableRows
+from surelearn.types import AnyArray, Array, ImageShape, Label, Model, TableRows
 
 # criteria that need a capacity or margins, which few candidates have
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")
@@ -101,7 +102,9 @@ def fit(
     else:
         how = default_resampling(train.size)
         fits = 1 + (how.folds * how.repeats if criterion.name == "cross-validation" else 1)
-        candidates, left_out = _candidates(models, table.task, kinds, X, y, options, fits)
+        candidates, left_out = _candidates(models, table, kinds, X, y, options, fits)
+    # a network of images answers as it is: calibrated, or among others, it would have no gradient
+    seen = models is None and any(one.name in NEED_TORCH for one in candidates)
     selection = select(
         candidates,
         X,
@@ -112,13 +115,14 @@ def fit(
         groups=groups,
         time=None if table.time is None else table.frame[table.time].to_numpy()[train],
         costs=costs,
-        metric=options.metric,
+        metric="accuracy" if seen and options.metric is None and costs is None else options.metric,
         positive=options.positive,
-        combine=models is None,
+        combine=models is None and not seen,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,
         n_jobs=runner.n_jobs
-        if _is_worth_workers(models, options, train.size, _letters(X, kinds))
+        if table.images is not None
+        or _is_worth_workers(models, options, train.size, _letters(X, kinds))
         else 1,
         journal=runner.journal,
         progress=runner.progress(f"fits of {len(candidates)} candidates"),
@@ -137,13 +141,14 @@ def fit(
         threshold = selection.threshold
         unfitted = with_threshold(selection.model, threshold, selection.positive)
     fitted = fit_quietly(unfitted, X, y)
-    missing = tuple(not_installed().items()) if models is None else ()
+    needed = not_installed(table.task, train.size, table.images)
+    missing = tuple(needed.items()) if models is None else ()
     return FittedChoice(selection, unfitted, fitted, threshold, columns, tuple(left_out), missing)
 
 
 def _candidates(
     models: Candidates,
-    task: Task,
+    table: Table,
     kinds: dict[str, str],
     X: TableRows,
     y: AnyArray,
@@ -155,25 +160,23 @@ def _candidates(
     """
     from sklearn.pipeline import Pipeline, make_pipeline
 
-    from surelearn.selection.preparation import preparation
-
-    n, classes = len(y), np.unique(y).size
+    n, classes, task, images = len(y), np.unique(y).size, table.task, table.images
     left_out: list[str] = []
     made: list[Any]
     if models is None:
         letters = _letters(X, kinds)
-        every = catalogue(task, kinds, n, options.seed, classes, letters)
-        every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
-        budget = usual_budget(n, letters) if options.minutes is None else 120 * options.minutes
-        made, left_out = affordable(every, fits, budget)
+        every = catalogue(task, kinds, n, options.seed, classes, letters, images=images)
+        usual = usual_budget(n, letters) if images is None else image_budget(n)
+        budget = usual if options.minutes is None else 120 * options.minutes
+        made, left_out = affordable(by_default(every, task, n, images), fits, budget)
     elif names := candidate_names(models):
-        made = named_candidates(names, task, kinds, n, options.seed, classes)
+        made = named_candidates(names, task, kinds, n, options.seed, classes, images)
     else:
         made = [
             (
                 c
                 if isinstance(c.model, Pipeline)
-                else replace(c, model=make_pipeline(preparation(kinds), c.model))
+                else replace(c, model=make_pipeline(_prepared(kinds, images), c.model))
             )
             for c in as_candidates(models)
         ]
@@ -184,6 +187,13 @@ def _candidates(
             asked = "--require needs" if walked else "--cost and --threshold need"
             raise ValueError(f"{asked} a candidate that gives probabilities")
     return made, left_out
+
+
+def _prepared(kinds: dict[str, str], images: ImageShape | None) -> Any:
+    """What prepares rows for a user's own model."""
+    from surelearn.selection.preparation import PixelScaler, preparation
+
+    return preparation(kinds) if images is None else PixelScaler(images[2])
 
 
 def _letters(X: TableRows, kinds: dict[str, str]) -> int:

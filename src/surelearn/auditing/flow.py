@@ -270,7 +270,8 @@ def _document_of_table(
     train = np.union1d(split.fit, split.select)
     schema = Schema.of(table, fitted.columns, train)
     # dates move on
-    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}
+    read = {c.name: c.kind for c in table.studied if c.name in fitted.columns}
+    kinds = {name: kind for name, kind in read.items() if kind != "date"}
     reference = Reference.from_rows(
         take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X)
     )
@@ -304,6 +305,7 @@ def _document_of_table(
         rungs=about.rungs,
         not_installed=fitted.not_installed,
         widths=fitted.widths,
+        images=table.images,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
     return document(

@@ -17,6 +17,7 @@ from surelearn.auditing.writing import Entry, write_sections
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.claim import Finding
+from surelearn.data.pixels import in_words
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import fingerprint_rows
 from surelearn.measurement import LossBoundError
@@ -88,6 +89,8 @@ def document(
         else "no earlier audit known here"
     )
     chips.append("no ledger kept" if context.looked_in is None else later)
+    if context.images is not None:
+        chips.append(f"images of {in_words(context.images)}")
     chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
     numbers: dict[str, Any] = {

@@ -6,6 +6,7 @@ at ``effort=1``. What a refit costs is counted by `surelearn.subject.fitting_wor
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from surelearn.types import AnyArray, Model, TableRows
 
 # of all refits of the page: a part of the work for each section that refits
 SHARES = {"stability": 0.3, "poisoning": 0.3, "membership": 0.2, "learning_curve": 0.2}
+# seconds of one core: so much the fewest refits of a section may take, however slow the model
+MOST_ANYWAY = 540.0
 _USUAL = 10  # refits of `Options` unless told; who asks for more is given the work for them
 _LOOKED_AT = 200  # rows whose text is counted
 
@@ -30,6 +33,23 @@ def affordable_refits(context: Context, section: str, rows: int) -> float:
     allowed = 40.0 + 1.6e-3 * max(0, n - 5000)
     allowed *= context.options.effort * max(1.0, context.options.refits / _USUAL)
     return SHARES[section] * allowed / refit_work(context, rows)
+
+
+def too_costly(context: Context, rows: int, fits: int) -> Lacking | None:
+    """Why a section refits nothing: the fewest ``fits`` of its work, on so many rows, take longer
+    than a section may take in any case; and what pays for them.
+    """
+    seconds = refit_work(context, rows)
+    paid = MOST_ANYWAY * max(1.0, context.options.effort)
+    if seconds * fits <= paid:
+        return None
+    effort = math.ceil(seconds * fits / MOST_ANYWAY)
+    each = f"{seconds / 60:,.1f} minutes" if seconds > 90 else f"{seconds:,.0f} seconds"
+    why = (
+        f"a refit takes about {each} of one core, and {fits} of them are needed:"
+        f" `--effort {effort}` pays for them"
+    )
+    return Lacking("refits", why)
 
 
 def refit_work(context: Context, rows: int) -> float:

@@ -382,7 +382,8 @@ def _check_data(
     unchecked: list[str],
     differences: list[str],
 ) -> None:
-    table = read_table(data, **audit.numbers["reading"])
+    # an npz was read otherwise up to 0.2
+    table = read_table(data, **{"joined": False, **audit.numbers["reading"]})
     options = audit.numbers["options"]
     rule = audit.numbers["split"]["rule"] if "split" in audit.numbers else 1
     salt = None if rule else secret_salt(make=False)

@@ -452,8 +452,13 @@ def _table_lines(
             else f"four in five from {low:,.4g} to {high:,.4g}"
         )
         target += f" ({whose}{range_})"
-    yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
-    for column in table.columns:
+    if table.images is None:
+        yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
+    else:
+        from surelearn.data.pixels import in_words
+
+        yield f"{table.name}  {len(table.y):,} images of {in_words(table.images)}, {target}"
+    for column in table.studied:
         if column.note and column.kind != "target":
             yield f"  {column.kind:<10} {shorten(column.name)}  {column.note}"
 

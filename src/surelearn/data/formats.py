@@ -1,5 +1,5 @@
 """From a file, a built-in set or a data frame to typed columns: delimited text, JSON lines, ARFF,
-Parquet, Feather, Excel, LIBSVM, npz, gzipped or not.
+Parquet, Feather, Excel, LIBSVM, npz, gzipped or not, a folder of images.
 
 What a file holds is decided by its first bytes, then by its name. Nothing is written, nothing is
 unpickled, and whatever is wrong becomes one `DataError` sentence.
@@ -23,6 +23,7 @@ from surelearn.data.delimited import from_text, read_delimited, unwrapped
 from surelearn.data.excel import looks_like_excel, read_excel
 from surelearn.data.feather import read_feather
 from surelearn.data.frames import Source, plain, to_pandas
+from surelearn.data.image_folder import holds_images, read_images
 from surelearn.data.json_lines import looks_like_json_lines, read_json_lines
 from surelearn.data.npz import read_npz
 from surelearn.data.opening import (
@@ -58,9 +59,12 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 )
 
 
-def load(source: Source | None, *, header: bool | None, labelled: bool = True) -> Raw:
-    """Read whatever ``source`` is: None, a built-in name, a path, a folder of Parquet files,
-    standard input ("-"), or a data frame; an npz may lack y if not ``labelled``.
+def load(
+    source: Source | None, *, header: bool | None, labelled: bool = True, joined: bool = True
+) -> Raw:
+    """Read whatever ``source`` is: None, a built-in name, a path, a folder of Parquet files or of
+    images, standard input ("-"), or a data frame; an npz or a folder of images may lack labels if not
+    ``labelled``, and what ``joined`` means says `surelearn.data.npz.read_npz`.
     """
     source = "breast_cancer" if source is None else source
     if isinstance(source, (str, Path)):
@@ -70,13 +74,16 @@ def load(source: Source | None, *, header: bool | None, labelled: bool = True) -
                 stream, head = opened(path, stack)
                 name = name_of(path)
                 content = rest_of(name, head, stream)
-            return replace(from_bytes(Path(name), content, header, labelled), path=None)
+            return replace(from_bytes(Path(name), content, header, labelled, joined), path=None)
         # os.path says no where a name is too long for a path
-        if os.path.isdir(path) and (parts := parts_of(path)):
-            return _folder(path, parts)
+        if os.path.isdir(path):
+            if parts := parts_of(path):
+                return _folder(path, parts)
+            if holds_images(path):
+                return read_images(path, labelled)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))
-        return from_bytes(path, content_of(path), header, labelled)
+        return from_bytes(path, content_of(path), header, labelled, joined)
     return Raw(name="the data frame", path=None, frame=plain(to_pandas(source), "the data frame"))
 
 
@@ -139,7 +146,9 @@ def _looks_like_libsvm(text: bytes) -> bool:
     return bool(lines) and any(_LIBSVM_LINE.fullmatch(line) for line in lines[:3])
 
 
-def from_bytes(path: Path, content: bytes, header: bool | None, labelled: bool) -> Raw:
+def from_bytes(
+    path: Path, content: bytes, header: bool | None, labelled: bool, joined: bool = True
+) -> Raw:
     """Read the content of a file, as `load` does."""
     name = path.name
     kind = kind_of(name, content)
@@ -153,7 +162,7 @@ def from_bytes(path: Path, content: bytes, header: bool | None, labelled: bool) 
         made = from_text(name, path, unwrapped(table, quoted), header)
         return replace(made, findings=(*made.findings, *findings))
     if kind == "npz":
-        return read_npz(path, content, labelled)
+        return read_npz(path, content, labelled, joined)
     text = as_utf8(name, content, lines=kind == "json lines")
     if kind == "json lines":
         return Raw(name, path, plain(read_json_lines(name, text), name))

@@ -116,7 +116,7 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
         frame = frame.loc[~features.duplicated().to_numpy()]
     named = [
         finding
-        for column in table.columns
+        for column in table.studied
         for finding in _about_column(column.name, column.kind, frame)
     ]
     said = "columns that name groups by their name or by equal counts", "dates"

@@ -77,8 +77,8 @@ def is_folder(path: Path) -> str:
         f"it holds {len(inside):,} files, such as {shown(inside[0])}" if inside else "it is empty"
     )
     return (
-        f"{path} is a folder without Parquet files ({held}): only files *.parquet are read together;"
-        " name one file of another format."
+        f"{path} is a folder without Parquet files ({held}): only files *.parquet, and images in one"
+        " folder per class, are read together; name one file of another format."
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from surelearn.claim import Finding
 from surelearn.data.columns import DataError, Values, listed
+from surelearn.types import ImageShape
 
 MAX_COLUMNS = 5_000
 
@@ -19,7 +20,8 @@ class Raw:
     """A table as read, before anything is decided about its columns.
 
     ``frame`` has one typed column per column of the source: numbers, truth values, dates, or text
-    with None for missing.
+    with None for missing. ``images`` is the shape of images whose pixels are columns, and ``files``
+    where each of them came from, if every one is a file.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Raw:
     frame: pd.DataFrame
     target: str | None = None
     findings: tuple[Finding, ...] = ()
+    images: ImageShape | None = None
+    files: tuple[str, ...] = ()
 
 
 def make_frame(names: list[str], columns: list[Values]) -> pd.DataFrame:

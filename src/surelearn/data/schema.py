@@ -20,10 +20,13 @@ import pyarrow as pa
 import pyarrow.compute
 
 from surelearn.data.columns import LARGEST, MISSING, DataError, Values, listed, shown
+from surelearn.data.pixels import check_same, pixel_names
+from surelearn.data.raw import MAX_COLUMNS
 from surelearn.data.reach import far_outside, reach
 from surelearn.data.table import Table
 from surelearn.documents import checked, reading
 from surelearn.subject import Task
+from surelearn.types import ImageShape
 
 pc: Any = pyarrow.compute
 MOST_NAMED = 100  # unseen values that are remembered by name, a column
@@ -63,6 +66,7 @@ class Schema:
         numbers, "truth" values, "words"
     names : all columns of the table, in its order
     header : whether its file named them
+    images : height, width and channels of images, whose pixels are the features; None for other rows
     """
 
     features: tuple[Feature, ...]
@@ -72,6 +76,7 @@ class Schema:
     group: str | None
     names: tuple[str, ...]
     header: bool
+    images: ImageShape | None = None
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[str], rows: npt.NDArray[np.intp]) -> Schema:
@@ -87,7 +92,9 @@ class Schema:
                 else []
             )
             form = "truth" if truth else column.form
-            width = reach(table.X[name].iloc[rows]) if column.kind == "number" else None
+            # an edge that is black in every image is left by any speck
+            measured = column.kind == "number" and table.images is None
+            width = reach(table.X[name].iloc[rows]) if measured else None
             features.append(Feature(name, column.kind, form, tuple(sorted(map(str, known))), width))
         numeric = table.frame[table.target].to_numpy().dtype.kind in "iuf"
         kind = {"i": "whole", "b": "truth", "f": "number"}.get(
@@ -95,11 +102,23 @@ class Schema:
         )
         names = tuple(map(str, table.frame.columns))
         header = bool(table.reading.get("header", True))
-        return cls(tuple(features), table.target, table.task, kind, table.group, names, header)
+        return cls(
+            tuple(features),
+            table.target,
+            table.task,
+            kind,
+            table.group,
+            names,
+            header,
+            table.images,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return asdict(self)
+        plain = asdict(self)
+        if self.images is None:
+            del plain["images"]
+        return plain
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
@@ -116,7 +135,9 @@ class Schema:
             if unknown := {feature.kind for feature in features} - set(_READERS):
                 raise ValueError(f"no column of a model is of the kind {min(unknown)!r:.60}")
             rest = {name: plain[name] for name in ("target", "task", "labels", "group", "header")}
-            return checked(cls(features=features, names=tuple(plain["names"]), **rest))
+            images = _shape(plain.get("images"), {feature.name for feature in features})
+            names = tuple(plain["names"])
+            return checked(cls(features=features, names=names, images=images, **rest))
 
     def outside(self, rows: pd.DataFrame, notes: Notes) -> npt.NDArray[np.object_] | None:
         """For each row, as `conform` made it, the names of the columns in which it lies far outside
@@ -142,8 +163,10 @@ class Schema:
             f" {len(self.names)}."
         )
 
-    def check(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse a table in which a column is missing."""
+    def check(self, name: str, columns: Sequence[str], images: ImageShape | None = None) -> None:
+        """Refuse a table in which a column is missing, or whose rows are not such images."""
+        if self.images is not None:
+            check_same(name, images, self.images)
         missing = [feature.name for feature in self.features if feature.name not in columns]
         if not missing:
             return
@@ -232,6 +255,19 @@ def _pair(ends: Any) -> tuple[float, float] | None:
     if not low <= high or not np.isfinite([low, high]).all():
         raise ValueError(f"{ends!r:.60} are no ends of a column")
     return low, high
+
+
+def _shape(told: Any, names: set[str]) -> ImageShape | None:
+    """Height, width and channels, which have the names of the columns."""
+    if told is None:
+        return None
+    height, width, channels = map(int, told)
+    if (
+        height * width * channels > MAX_COLUMNS
+        or {*pixel_names((height, width, channels))} != names
+    ):
+        raise ValueError(f"images of shape {told!r:.60} do not have the model's columns")
+    return height, width, channels
 
 
 def _most(counts: Counter[str]) -> str:

@@ -20,10 +20,15 @@ from surelearn.data.dialect import dialect_of
 from surelearn.data.feather import FeatherSource
 from surelearn.data.formats import BUILT_IN, from_bytes, kind_of, load
 from surelearn.data.frames import Source
+from surelearn.data.image_folder import holds_images
 from surelearn.data.parquet import ParquetSource
+from surelearn.data.pixels import flat_names
+from surelearn.data.raw import Raw
+from surelearn.types import ImageShape
 from surelearn.unpacking import Unzipped
 
 ROWS = 20_000  # a piece
+FILE = "file"  # the column that says where an image came from
 
 NamesFor = Callable[[int, str], tuple[str, ...]]
 
@@ -33,7 +38,8 @@ class Stream:
     """A table in pieces.
 
     ``tables`` gives each piece once, as text or typed columns; ``delimiter`` and ``decimal`` are
-    those of the text it came from, "," and "." for other formats.
+    those of the text it came from, "," and "." for other formats. ``images`` is the shape of images
+    whose pixels are columns.
     """
 
     name: str
@@ -43,6 +49,7 @@ class Stream:
     decimal: str = "."
     sparse: bool = False
     close: Callable[[], None] = lambda: None
+    images: ImageShape | None = None
 
     def __enter__(self) -> Stream:
         return self
@@ -52,7 +59,11 @@ class Stream:
 
 
 def open_stream(
-    source: Source, *, header: bool = True, names_for: NamesFor | None = None
+    source: Source,
+    *,
+    header: bool = True,
+    names_for: NamesFor | None = None,
+    images: bool = True,
 ) -> Stream:
     """Read a file, standard input ("-"), a built-in set or a data frame in pieces; to be used as a
     context.
@@ -62,18 +73,34 @@ def open_stream(
     source : as in `read_table`
     header : whether a text table names its columns; if not, ``names_for`` gives names for so many
         columns
+    images : False takes images as flat rows, whose columns are called as up to 0.2
     """
     if isinstance(source, (str, Path)) and (
         str(source) == "-" or Path(source).is_file() or str(source) not in BUILT_IN
     ):
+        if Path(source).is_dir() and holds_images(Path(source)):
+            return _of_raw(load(source, header=header, labelled=False), images)
         with ExitStack() as stack:
-            stream = _file(Path(source), header, names_for, stack)
+            stream = _file(Path(source), header, names_for, stack, images)
             return replace(stream, close=stack.pop_all().close)
-    raw = load(source, header=header)
-    return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False))
+    return _of_raw(load(source, header=header), images)
 
 
-def _file(path: Path, header: bool, names_for: NamesFor | None, stack: ExitStack) -> Stream:
+def _of_raw(raw: Raw, images: bool, *, sparse: bool = False) -> Stream:
+    """A table that was read whole; where each row is a file, with a column of their names."""
+    frame = raw.frame
+    if raw.images is not None and not images:
+        frame = frame.set_axis(flat_names(list(frame.columns), raw.images), axis=1)
+    if raw.files and FILE not in frame.columns:
+        frame = frame.assign(**{FILE: raw.files})
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    stream = Stream(raw.name, tuple(table.column_names), _pieces(table), sparse=sparse)
+    return replace(stream, images=raw.images if images else None)
+
+
+def _file(
+    path: Path, header: bool, names_for: NamesFor | None, stack: ExitStack, images: bool
+) -> Stream:
     name = opening.name_of(path)
     stream, head = opening.opened(path, stack)
     kind = kind_of(name, head)
@@ -95,9 +122,7 @@ def _file(path: Path, header: bool, names_for: NamesFor | None, stack: ExitStack
         raw = replace(
             raw, frame=raw.frame.set_axis(list(names_for(raw.frame.shape[1], name)), axis=1)
         )
-    return _typed(
-        name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm"
-    )
+    return _of_raw(raw, images, sparse=kind == "libsvm")
 
 
 def _delimited(
@@ -142,10 +167,6 @@ def _libsvm(path: Path, stack: ExitStack) -> Stream:
 def _batches(source: FeatherSource) -> Iterator[pa.Table]:
     for batch in source.batches():
         yield from _pieces(pa.Table.from_batches([batch]))
-
-
-def _typed(name: str, table: pa.Table, *, sparse: bool = False) -> Stream:
-    return Stream(name, tuple(table.column_names), _pieces(table), sparse=sparse)
 
 
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:

@@ -35,6 +35,8 @@ from surelearn.data.formats import Raw, load
 from surelearn.data.frames import Source
 from surelearn.data.oddities import few_values, find_oddities
 from surelearn.data.opening import no_column
+from surelearn.data.pixels import pixel_names
+from surelearn.types import ImageShape
 
 FEWEST_ROWS = 20
 hash_array: Any = pandas.util.hash_array  # loaded on demand; type checkers do not see it
@@ -59,6 +61,7 @@ class Table:
     group, time : the columns that say which rows belong together, and in which order they came
     reading : how it was read, as `read_table`'s arguments
     unlabelled : the rows without a target, as read
+    images : height, width and channels of images, whose pixels are the features; None for other rows
     """
 
     name: str
@@ -73,6 +76,7 @@ class Table:
     time: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     unlabelled: pd.DataFrame = field(default_factory=pd.DataFrame)
+    images: ImageShape | None = None
 
     @property
     def X(self) -> pd.DataFrame:  # noqa: N802 - scikit-learn's name
@@ -94,6 +98,12 @@ class Table:
         return labels(values) if self.task == "classification" else values.astype(float)
 
     @property
+    def studied(self) -> tuple[Column, ...]:
+        """The columns that are looked at one by one: a pixel says nothing by itself."""
+        pixels = frozenset(() if self.images is None else pixel_names(self.images))
+        return tuple(column for column in self.columns if column.name not in pixels)
+
+    @property
     def groups(self) -> Values | None:
         """The group of each row, or None."""
         return None if self.group is None else self.frame[self.group].to_numpy()
@@ -108,15 +118,17 @@ def read_table(
     group: Name | None = None,
     time: Name | None = None,
     task: str | None = None,
+    joined: bool = True,
 ) -> Table:
     """Read a table, decide what each of its columns is, and note what is odd.
 
     Parameters
     ----------
     source : a path to delimited text (delimiter and encoding are detected), JSON lines, ARFF,
-        Parquet, Feather, Excel (with the extra ``excel``), LIBSVM or npz, gzipped or not; a
-        built-in name ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a
-        pandas or polars data frame
+        Parquet, Feather, Excel (with the extra ``excel``), LIBSVM or npz, gzipped or not; a folder
+        of images, one folder per class (with the extra ``images``); a built-in name
+        ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a pandas or polars
+        data frame
     target : the column to predict, by name or position: 1 is the first, -1 the last; built-in sets,
         LIBSVM and npz have one
     header : whether the first line of a text table holds the names; without, columns are "column
@@ -125,6 +137,7 @@ def read_table(
     group : the column that says which rows belong together
     time : the column that orders the rows
     task : "classification" or "regression"; by default the target decides
+    joined : False reads an npz as up to 0.2: x_train without x_test, images as flat rows
 
     Raises
     ------
@@ -143,7 +156,7 @@ def read_table(
     """
     if task not in (None, "classification", "regression"):
         raise DataError(f"--task is {shown(task)}: it must be classification or regression.")
-    raw = load(source, header=header)
+    raw = load(source, header=header, joined=joined)
     roles = _roles(raw, target, group, time, [drop] if isinstance(drop, (str, int)) else list(drop))
     goal = next(name for name, role in roles.items() if role == "target")
     hashes = hash_rows(raw.frame)
@@ -154,7 +167,7 @@ def read_table(
             f"{raw.name} has {len(frame)} usable rows: at least {FEWEST_ROWS} are needed."
         )
     frame, infinite = _without_infinities(frame, roles, raw.name)
-    frame, columns = _describe_all(frame, roles, raw.name)
+    frame, columns = _describe_all(frame, roles, raw)
     decided = _task(raw.name, goal, frame[goal].to_numpy(), task)
     table = Table(
         name=raw.name,
@@ -174,8 +187,10 @@ def read_table(
             "group": _named(roles, "group"),
             "time": _named(roles, "time"),
             "task": decided,
+            **({"joined": True} if _is_archive(raw) and joined else {}),
         },
         unlabelled=raw.frame.loc[~kept].reset_index(drop=True),
+        images=raw.images,
     )
     _check_classes(table)
     found += [
@@ -183,9 +198,11 @@ def read_table(
         *infinite,
         *few_values(goal, frame[goal].to_numpy(), decided, chosen=task is not None),
     ]
-    found += find_oddities(
-        frame, columns, table.y, decided, table.row_hashes, grouped=table.group is not None
+    odd = find_oddities(
+        frame, table.studied, table.y, decided, table.row_hashes, grouped=table.group is not None
     )
+    # files have names and no order
+    found += [finding for finding in odd if not raw.files or finding.code != "SL109"]
     return replace(table, findings=tuple(sorted(found, key=lambda finding: finding.code)))
 
 
@@ -227,6 +244,12 @@ def _roles(
                 " of them."
             )
         roles[name] = role
+    pixels = frozenset(() if raw.images is None else pixel_names(raw.images))
+    if taken := sorted(pixels & {*roles}):
+        raise DataError(
+            f"{raw.name}: {shown(taken[0])} is named as {roles[taken[0]]}, and the pixels of an image"
+            " belong together: name another column."
+        )
     return roles
 
 
@@ -315,16 +338,22 @@ def _without_infinities(
 
 
 def _describe_all(
-    frame: pd.DataFrame, roles: dict[str, str], table: str
+    frame: pd.DataFrame, roles: dict[str, str], raw: Raw
 ) -> tuple[pd.DataFrame, tuple[Column, ...]]:
     """The kind of every column; dates are parsed."""
+    table = raw.name
     columns, changed = [], {}
+    pixels = frozenset(() if raw.images is None else pixel_names(raw.images))
     for name in frame.columns:
         values = frame[name].to_numpy()
         role: Any = roles.get(name)
         if role in ("target", "group", "dropped"):
             note = "dropped: --drop" if role == "dropped" else ""
             column, typed = Column(name, role, note, *count_values(values)), values
+        elif name in pixels and role is None:
+            column, typed = Column(name, "number", "", *count_values(values)), values
+        elif pixels and role is None:
+            column, typed = Column(name, "dropped", _BESIDE, *count_values(values)), values
         else:
             column, typed = describe(name, values)
         if role == "time":
@@ -344,6 +373,13 @@ def _describe_all(
             f"{table} has no usable feature columns: all are dropped, constant or identifiers."
         )
     return (frame.assign(**changed) if changed else frame), tuple(columns)
+
+
+_BESIDE = "not used: models of images read pixels alone"
+
+
+def _is_archive(raw: Raw) -> bool:
+    return raw.path is not None and raw.path.name.lower().removesuffix(".gz").endswith(".npz")
 
 
 def _check_role(table: str, column: Column) -> None:

@@ -5,7 +5,8 @@ imported when a network is trained or asked, not before.
 from surelearn.neural import activations, convolution, schedules
 from surelearn.neural.augmentation import Augmentation
 from surelearn.neural.averages import Ema, Swa
-from surelearn.neural.images import ImageClassifier, ImageDetails
+from surelearn.neural.image_details import ImageDetails
+from surelearn.neural.images import ImageClassifier
 from surelearn.neural.layers import BatchNormalization, dropout
 from surelearn.neural.network import NetworkClassifier, NetworkDetails, NetworkRegressor
 from surelearn.neural.train import Batches, DrawnBatches, Shuffled, Trained, Training, train

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+
+from surelearn.types import AnyArray, ImageShape
 
 Kind = Literal["cnn", "mlp"]
 
@@ -27,7 +30,7 @@ class Layout:
     """
 
     kind: Kind
-    shape: tuple[int, int, int]
+    shape: ImageShape
     widths: tuple[int, ...]
     depth: int
     outputs: int
@@ -154,3 +157,23 @@ def widths_of(kind: Kind, stated: Sequence[int] | None) -> tuple[int, ...]:
     if stated is not None:
         return tuple(int(width) for width in stated)
     return (32, 64, 128) if kind == "cnn" else (1024, 1024)
+
+
+def images_of(rows: AnyArray, shape: ImageShape, device: torch.device) -> Tensor:
+    """Flat rows as images (n, channels, height, width) on a device: bytes where they are bytes,
+    else in single precision.
+    """
+    kind = np.uint8 if rows.dtype == np.uint8 else np.float32
+    held = torch.from_numpy(np.require(rows, kind, ["C", "W"])).to(device)
+    return held.view(len(rows), *shape).permute(0, 3, 1, 2).contiguous()
+
+
+def standards_of(X: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean and the spread of each channel (channels,), in double precision on the way."""
+    parts = [part.double() for part in X.split(4096)]
+    count = X.shape[0] * X.shape[2] * X.shape[3]
+    mean = torch.stack([part.sum((0, 2, 3)) for part in parts]).sum(0) / count
+    about = [(part - mean[:, None, None]).square().sum((0, 2, 3)) for part in parts]
+    scale = (torch.stack(about).sum(0) / count).sqrt()
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+    return mean.float(), scale.float()

@@ -10,28 +10,23 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import stated
-from surelearn.base import WEIGHTED_CHECKS, Learner, ParameterGroup, group_of
+from surelearn.base import WEIGHTED_CHECKS, Learner, group_of
 from surelearn.earlier import Groups
 from surelearn.lacking import Lacking
 from surelearn.neural.augmentation import Augmentation, MovedRows
 from surelearn.neural.averages import Swa
+from surelearn.neural.checked import labels_of, weights_of
 from surelearn.neural.devices import device_of, has_torch, need_torch
+from surelearn.neural.image_details import ImageDetails
 from surelearn.neural.image_record import ImageRecord
 from surelearn.neural.schedules import OneCycle
 from surelearn.neural.train import Trained, Training, train
 from surelearn.subject import Closed, Parts
 from surelearn.subject.forms import ModuleForm
-from surelearn.types import AnyArray, Array, RandomState, RowsLike
+from surelearn.types import AnyArray, Array, ImageShape, RandomState, RowsLike
 
 if TYPE_CHECKING:
     import torch
@@ -39,66 +34,9 @@ if TYPE_CHECKING:
 
     from surelearn.neural.image_layers import Layout
 
-_PIECE = 2048  # images that are answered together
-_RATE, _STEP = 2e10, 3e-3  # operations of one core in a second; seconds of a step
-
-
-class ImageDetails(ParameterGroup):
-    """What few people set of a network for images.
-
-    Parameters
-    ----------
-    batch_size : images of a step; None: a sixtieth of them, from 32 to 1,000
-    optimizer : "adamw", or "muon" for the matrices between the first and the last
-    weight_decay : λ of AdamW
-    label_smoothing : the share of an image's label that is given to all classes alike; fewer
-        errors, and probabilities that are too even
-    averaged : the share of the epochs, at the end, over which weights are averaged; 0 for none
-    precision : None is "bfloat16" on a GPU and "float32" on a CPU
-    compiled : whether ``torch.compile`` makes kernels for the network: from some 10 seconds of
-        training on a GPU it saves more than it takes
-
-    Examples
-    --------
-    >>> ImageClassifier(details=ImageDetails(batch_size=100)).details.batch_size
-    100
-    """
-
-    saved_as = "image-details/1"
-
-    def __init__(
-        self,
-        *,
-        batch_size: int | None = None,
-        optimizer: str = "adamw",
-        weight_decay: float = 0.05,
-        label_smoothing: float = 0.1,
-        averaged: float = 0.4,
-        precision: str | None = None,
-        compiled: bool = False,
-    ) -> None:
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.weight_decay = weight_decay
-        self.label_smoothing = label_smoothing
-        self.averaged = averaged
-        self.precision = precision
-        self.compiled = compiled
-
-    def check(self) -> None:
-        """Refuse what cannot be."""
-        if self.batch_size is not None:
-            stated.whole("batch_size", self.batch_size)
-        if self.optimizer not in ("adamw", "muon"):
-            raise ValueError(f"optimizer must be 'adamw' or 'muon', not {self.optimizer!r:.60}")
-        if self.precision not in (None, "float32", "bfloat16"):
-            raise ValueError(
-                f"precision must be None, 'float32' or 'bfloat16', not {self.precision!r:.60}"
-            )
-        for name in ("weight_decay", "label_smoothing", "averaged"):
-            value = getattr(self, name)
-            if not stated.is_number(value) or not 0 <= value < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, not {value!r:.60}")
+_PIECE = 512  # images that are answered together
+_RATE, _STEP = 3.5e10, 1.5e-3  # operations of one core in a second; seconds of a step
+_RATE_IN_DOUBLE, _ANSWER = 6e9, 5e-5
 
 
 class ImageClassifier(ClassifierMixin, Learner):
@@ -131,7 +69,8 @@ class ImageClassifier(ClassifierMixin, Learner):
     shape_ : height, width, channels
     weights_ : what was learned, arrays by name, which with the parameters and ``shape_`` make
         ``module_``
-    module_ : the network as a torch module of plain layers, of flat rows of pixels as given
+    module_ : the network as a torch module of plain layers, of flat rows of pixels as given, in
+        single precision (answers are computed in double)
 
     Notes
     -----
@@ -219,20 +158,10 @@ class ImageClassifier(ClassifierMixin, Learner):
         need_torch()
         details, augmentation = self._check()
         rows = self._rows(X, reset=True)
-        if y is None:
-            raise ValueError("ImageClassifier requires y to be passed, but the target y is None")
-        labels = _check_y(y, multi_output=False)
-        check_consistent_length(rows, labels)
-        check_classification_targets(labels)
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError("y holds one class only: classification needs at least two")
-        weights = None
-        if sample_weight is not None:
-            options: dict[str, Any] = {"dtype": np.float64, "ensure_non_negative": True}
-            weights = _check_sample_weight(sample_weight, rows, **options)
-            if not weights.sum() > 0:
-                raise ValueError("sample_weight must hold a weight above 0")
+        self.classes_, codes = labels_of(self, rows, y)
+        weights = weights_of(sample_weight, rows)
+        if weights is not None and not weights.sum() > 0:
+            raise ValueError("sample_weight must hold a weight above 0")
         seed = int(check_random_state(self.random_state).randint(2**31))
         device = device_of(self.device)
         done = self._descend(rows, codes, weights, details, augmentation, seed, device)
@@ -258,21 +187,29 @@ class ImageClassifier(ClassifierMixin, Learner):
         import torch
         from torch.nn.functional import cross_entropy
 
-        from surelearn.neural.image_layers import folded, hidden, of_rows, standardize, trunk
+        from surelearn.neural.image_layers import (
+            folded,
+            hidden,
+            images_of,
+            of_rows,
+            standardize,
+            standards_of,
+            trunk,
+        )
 
         layout = self._layout()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             body = trunk(layout)
         body = body.to(device).to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue, reportUnknownVariableType] - torch's overloads leave it out
-        X = _images(rows, layout.shape, device)
+        X = images_of(rows, layout.shape, device)
         y = torch.from_numpy(codes.astype(np.int64)).to(device)
         w = (
             None
             if weights is None
             else torch.from_numpy(weights / weights.mean()).float().to(device)
         )
-        mean, scale = _standards(X)
+        mean, scale = standards_of(X)
         batches = MovedRows(
             len(rows), self._batch_size(len(rows)), augmentation, layout.shape[:2], seed=seed, device=device,
         )  # fmt: skip
@@ -371,26 +308,35 @@ class ImageClassifier(ClassifierMixin, Learner):
             stated.positive("learning_rate", self.learning_rate)
         return details, augmentation
 
-    def _layout(self) -> Layout:
+    def _layout(self, shape: ImageShape | None = None, classes: int | None = None) -> Layout:
         from surelearn.neural.image_layers import Layout, widths_of
 
         kind = "mlp" if self.network == "mlp" else "cnn"
         return Layout(
             kind=kind,
-            shape=self.shape_,
+            shape=self.shape_ if shape is None else shape,
             widths=widths_of(kind, self.widths),
             depth=int(self.depth),
-            outputs=int(self.classes_.size),
+            outputs=int(self.classes_.size) if classes is None else classes,
         )
 
     def work_of_fit(self, rows: int) -> float:
-        """The seconds of one core that a fit to so many rows takes, by formula."""
+        """The seconds of one core that a further fit to so many rows takes, by formula."""
+        return self.work_for(rows, self.shape_, int(self.classes_.size))
+
+    def work_for(self, rows: int, shape: ImageShape, classes: int) -> float:
+        """The seconds of one core that a fit to so many images of a shape takes, by formula."""
         from surelearn.neural.image_layers import operations
 
         epochs, batch = self._epochs(rows), self._batch_size(rows)
-        return epochs * (
-            rows * operations(self._layout()) / _RATE + _STEP * max(1, round(rows / batch))
-        )
+        each = operations(self._layout(shape, classes))
+        return epochs * (rows * each / _RATE + _STEP * max(1, round(rows / batch)))
+
+    def work_of_answer(self) -> float:
+        """The seconds of one core that the answer to an image takes, in double precision."""
+        from surelearn.neural.image_layers import operations
+
+        return _ANSWER + operations(self._layout()) / (3 * _RATE_IN_DOUBLE)
 
     def _batch_size(self, n: int) -> int:
         details = group_of("details", self.details, ImageDetails)
@@ -465,18 +411,19 @@ class ImageClassifier(ClassifierMixin, Learner):
         return module.eval()
 
     def _outputs(self, X: RowsLike) -> Array:
-        """(n, classes), in single precision."""
+        """(n, classes), in double precision: an image is answered alike whatever stands beside it,
+        where single precision would keep seven digits of that.
+        """
         import torch
 
         check_is_fitted(self, "facts_")
         rows = self._rows(X, reset=False)
         device = device_of(self.device)
-        module = self.module_.to(device)
+        module = self.module_.double().to(device)
         found = []
-        # as on a CPU: TensorFloat-32 would keep three digits
-        with torch.no_grad(), torch.backends.cudnn.flags(allow_tf32=False):
+        with torch.no_grad():
             for start in range(0, len(rows), _PIECE):
-                piece = np.require(rows[start : start + _PIECE], np.float32, ["C", "W"])
+                piece = np.require(rows[start : start + _PIECE], np.float64, ["C", "W"])
                 found.append(module(torch.from_numpy(piece).to(device)).cpu())
         return torch.cat(found).numpy()
 
@@ -484,7 +431,7 @@ class ImageClassifier(ClassifierMixin, Learner):
         """Probabilities (n, classes) by softmax, in the order of ``classes_``."""
         from scipy.special import softmax
 
-        return softmax(self._outputs(X).astype(np.float64), axis=1)
+        return softmax(self._outputs(X), axis=1)
 
     def predict(self, X: RowsLike) -> AnyArray:
         """The likeliest class of every image."""
@@ -497,27 +444,3 @@ class ImageClassifier(ClassifierMixin, Learner):
         return Parts(
             lambda: Closed(ModuleForm(self.module_), None, "outputs"), Lacking("objective", why)
         )
-
-
-def _images(rows: AnyArray, shape: tuple[int, int, int], device: torch.device) -> Tensor:
-    """Flat rows as images (n, channels, height, width) on a device: bytes where they are bytes,
-    else in single precision.
-    """
-    import torch
-
-    kind = np.uint8 if rows.dtype == np.uint8 else np.float32
-    held = torch.from_numpy(np.require(rows, kind, ["C", "W"])).to(device)
-    return held.view(len(rows), *shape).permute(0, 3, 1, 2).contiguous()
-
-
-def _standards(X: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean and the spread of each channel (channels,), in double precision on the way."""
-    import torch
-
-    parts = [part.double() for part in X.split(4096)]
-    count = X.shape[0] * X.shape[2] * X.shape[3]
-    mean = torch.stack([part.sum((0, 2, 3)) for part in parts]).sum(0) / count
-    about = [(part - mean[:, None, None]).square().sum((0, 2, 3)) for part in parts]
-    scale = (torch.stack(about).sum(0) / count).sqrt()
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    return mean.float(), scale.float()

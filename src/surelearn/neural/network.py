@@ -12,10 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
-    _check_y,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -25,6 +23,7 @@ from surelearn import stated
 from surelearn.base import WEIGHTED_CHECKS, Learner, ParameterGroup, group_of
 from surelearn.earlier import Groups
 from surelearn.lacking import Lacking
+from surelearn.neural.checked import labels_of, numbers_of, weights_of
 from surelearn.neural.columns import Encoding, as_table, quantile_bins, scaling
 from surelearn.neural.devices import device_of, has_torch, need_torch
 from surelearn.neural.record import NetworkRecord
@@ -417,10 +416,7 @@ class _TableLearner(Learner):
         need_torch()
         again = self.warm_start and hasattr(self, "weights_")
         rows = self._rows(X, reset=not again)
-        if sample_weight is None:
-            return rows, None
-        options: dict[str, Any] = {"dtype": np.float64, "ensure_non_negative": True}
-        return rows, _check_sample_weight(sample_weight, rows, **options)
+        return rows, weights_of(sample_weight, rows)
 
     # ---- answers
 
@@ -525,14 +521,7 @@ class NetworkClassifier(ClassifierMixin, _TableLearner):
     ) -> Self:
         """Descend on rows X (n, d), with labels y (n,) of two classes or more."""
         rows, weights = self._start(X, sample_weight)
-        if y is None:
-            raise ValueError("NetworkClassifier requires y to be passed, but the target y is None")
-        labels = _check_y(y, multi_output=False)
-        check_consistent_length(rows, labels)
-        check_classification_targets(labels)
-        classes, codes = np.unique(labels, return_inverse=True)
-        if classes.size < 2:
-            raise ValueError("y holds one class only: classification needs at least two")
+        classes, codes = labels_of(self, rows, y)
         if (
             self.warm_start
             and hasattr(self, "weights_")
@@ -608,10 +597,7 @@ class NetworkRegressor(RegressorMixin, _TableLearner):
     ) -> Self:
         """Descend on rows X (n, d), with targets y (n,)."""
         rows, weights = self._start(X, sample_weight)
-        if y is None:
-            raise ValueError("NetworkRegressor requires y to be passed, but the target y is None")
-        targets = _check_y(y, multi_output=False, y_numeric=True).astype(np.float64)
-        check_consistent_length(rows, targets)
+        targets = numbers_of(self, rows, y)
         mean = np.average(targets, weights=weights)
         spread = math.sqrt(np.average((targets - mean) ** 2, weights=weights))
         self._train(rows, targets, weights, 1, np.array([mean, spread if spread > 0 else 1.0]))

@@ -29,6 +29,7 @@ from surelearn.report.drawing import (
     told,
     written,
 )
+from surelearn.report.pictures import drawn
 
 WIDTH = 400  # of a chart's coordinates; the page scales it
 WIDE = 480  # with long names
@@ -469,6 +470,7 @@ _PAINTERS: dict[str, tuple[Callable[[Chart, str], Markup], str]] = {
     "bounds": (_bounds, "names"),
     "columns": (columns_table, "names"),
     "curve": (_curve, "x"),
+    "pictures": (lambda chart, _: drawn(chart), "names"),
     "reliability": (_reliability, "predicted"),
 }
 

@@ -19,7 +19,9 @@ from surelearn.version import __version__
 FORMAT = "surelearn-audit"
 VERSION = 4  # up to 3 quantities and numbers were named in words: see `renamed`
 
-ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds", "columns"]
+ChartKind = Literal[
+    "candidates", "curve", "reliability", "bars", "bounds", "columns", "pictures"
+]  # fmt: skip
 Place = Literal["costs", "next", "measured", "assumptions", "details"]
 VerdictKind = Literal[
     "guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"
@@ -42,6 +44,8 @@ class Chart:
     - "columns": of each column ``names``, ``kinds``, ``missing`` (share), ``distinct``, ``notes`` (what was done),
       ``association`` with the target (None: not measured), ``bars`` (shares of ranges of a number, or of frequent values)
       and what they are, ``said``; ``more``, how many columns were left out
+    - "pictures": ``names``, and of each its ``pictures``, a PNG in base64; ``small`` for many of one kind, ``pairs`` where
+      each two belong together
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis
     """
 

@@ -54,6 +54,11 @@ def _chart(chart: Chart) -> float:
     caption = 8 + 19 * _lines(chart.title, _CAPTION)
     if chart.kind in ("curve", "reliability"):
         return caption + _PLANE
+    if chart.kind == "pictures":
+        count = len(chart.data.get("names") or ())
+        return caption + (
+            70 * math.ceil(count / 7) if chart.data.get("small") else 120 * math.ceil(count / 5)
+        )
     if chart.kind == "columns":
         return caption + 45 * len(chart.data.get("names") or ())
     names = [str(name) for name in chart.data.get("names") or ()]

@@ -27,6 +27,7 @@ _SAMPLES = (
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
 _QUESTIONS = {  # what a section answers, in small print beside its title
     "performance": "how good is it, in the usual numbers?",
+    "images": "what do its errors look like, and what does it look at?",
     "learning_curve": "would more data help?",
     "slices": "where does it err most?",
     "novelty": "is it better on copies of training rows?",

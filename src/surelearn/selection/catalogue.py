@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from surelearn.jobs import seed_for
 from surelearn.selection.candidates import Candidate, Searched
 from surelearn.subject import Task
-from surelearn.types import Model
+from surelearn.types import ImageShape, Model
 
 if TYPE_CHECKING:
     from surelearn.selection.preparation import Reader
@@ -29,6 +29,7 @@ FEW = 1000
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
 NETWORK = "network"
+NETWORK_ROWS = 500, 50_000  # on fewer it learns less than others, on more it takes too long
 WEIGHTED = "weighted kernel SVM"
 BOOSTERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost": "catboost"}
 # names of earlier versions, still understood
@@ -40,11 +41,12 @@ DEFAULT = {
     "classification": (
         "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM", WEIGHTED,
         "kernel logistic regression", EIGENPRO, "boosted trees", "extra trees", "random forest",
-        "LightGBM", "XGBoost", "CatBoost",
+        "LightGBM", "XGBoost", "CatBoost", NETWORK,
     ),
     "regression": (
         "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", WEIGHTED,
         "kernel ridge", EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
+        NETWORK,
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
@@ -98,6 +100,7 @@ def catalogue(
     letters: int = 0,
     *,
     alone: bool = False,
+    images: ImageShape | None = None,
 ) -> dict[str, list[Setting]]:
     """Every candidate with a name, from simple to complex, each with its settings.
 
@@ -116,9 +119,14 @@ def catalogue(
     alone : whether a candidate is the only one: a learner without probabilities then answers as it
         is. Else its scores become probabilities, since one candidate that has none would
         have all of them compared by their errors
+    images : the shape of images, whose pixels the columns are; their candidates are others
     """
     size = Size(n, max(1, _width(kinds)), classes if task == "classification" else 1, letters)
-    makers = _Makers(task, dict(kinds), size, random_state, alone)
+    makers = Makers(task, dict(kinds), size, random_state, alone)
+    if images is not None:
+        from surelearn.selection.image_candidates import ImageMakers
+
+        makers = ImageMakers(task, dict(kinds), size, random_state, alone, images)
     made = dict(makers.classifiers() if task == "classification" else makers.regressors())
     return {name: settings for name, settings in made.items() if settings}
 
@@ -167,25 +175,53 @@ def default_candidates(
     the usual one).
     """
     every = catalogue(task, kinds, n, random_state, classes, letters)
-    every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
-    return affordable(every, fits, usual_budget(n, letters) if budget is None else budget)[0]
+    return affordable(
+        by_default(every, task, n), fits, usual_budget(n, letters) if budget is None else budget
+    )[0]
 
 
-def not_installed() -> dict[str, str]:
+def _of_networks(images: ImageShape | None) -> tuple[str, ...]:
+    if images is None:
+        return (NETWORK,)
+    from surelearn.selection.image_candidates import NEED_TORCH
+
+    return NEED_TORCH
+
+
+def not_installed(task: Task, n: int, images: ImageShape | None = None) -> dict[str, str]:
     """Candidates that would take part if their packages were installed, with what installs them.
 
     Examples
     --------
-    >>> set(not_installed().values()) <= {"surelearn[torch]", "surelearn[boosters]"}
+    >>> set(not_installed("classification", 1000).values()) <= {"surelearn[torch]", "surelearn[boosters]"}
     True
     """
-    needed = {EIGENPRO: ("torch", "torch")}
-    needed |= {name: (package, "boosters") for name, package in BOOSTERS.items()}
+    needed = {EIGENPRO: ("torch", "torch")} if images is None or n > DIRECT_KERNEL_ROWS else {}
+    if images is None:
+        needed |= {NETWORK: ("torch", "torch")} if takes_networks(n) else {}
+        needed |= {name: (package, "boosters") for name, package in BOOSTERS.items()}
+    elif task == "classification":
+        needed |= dict.fromkeys(_of_networks(images), ("torch", "torch"))
     return {
         name: f"surelearn[{extra}]"
         for name, (package, extra) in needed.items()
-        if not _is_installed(package)
+        if not is_installed(package)
     }
+
+
+def takes_networks(n: int) -> bool:
+    """Whether a network for tables takes part on so many rows, unless told otherwise."""
+    return NETWORK_ROWS[0] <= n <= NETWORK_ROWS[1]
+
+
+def by_default(
+    every: Mapping[str, Sequence[Setting]], task: Task, n: int, images: ImageShape | None = None
+) -> dict[str, Sequence[Setting]]:
+    """Those of `catalogue` that take part unless told otherwise."""
+    if images is not None:
+        return dict(every)
+    names = [name for name in DEFAULT[task] if name != NETWORK or takes_networks(n)]
+    return {name: settings for name, settings in every.items() if name in names}
 
 
 def usual_budget(n: int, letters: int = 0) -> float:
@@ -209,17 +245,20 @@ def named_candidates(
     n: int,
     random_state: int = 0,
     classes: int = 2,
+    images: ImageShape | None = None,
 ) -> list[Candidate | Searched]:
     """Those of `catalogue` with the names, in its order, each with all its settings; "all" is every
     one.
     """
     names = [_EARLIER.get(name, name) for name in names]
     alone = len(names) == 1 and names[0] != "all"
-    every = catalogue(task, kinds, n, random_state, classes, alone=alone)
+    every = catalogue(task, kinds, n, random_state, classes, alone=alone, images=images)
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
-    if NETWORK in names and NETWORK not in every:
-        raise ValueError("a network needs PyTorch: pip install 'surelearn[torch]'")
+    torch_too = _of_networks(images)
+    if asked := [name for name in names if name in torch_too and name not in every]:
+        said = "a network" if asked[0] == NETWORK else f"{asked[0]}, a network,"
+        raise ValueError(f"{said} needs PyTorch: pip install 'surelearn[torch]'")
     for name in names:
         if name in BOOSTERS and name not in every:
             raise ValueError(f"{name} is not installed: pip install {BOOSTERS[name]}")
@@ -245,12 +284,13 @@ def _width(kinds: Mapping[Any, str]) -> int:
     return sum(_SEEN.get(kind, 1) for kind in kinds.values())
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a package is there to be imported."""
     return importlib.util.find_spec(package) is not None
 
 
 @dataclass(frozen=True)
-class _Makers:
+class Makers:
     """Makes the candidates of a table."""
 
     task: Task
@@ -260,9 +300,11 @@ class _Makers:
     alone: bool = False
 
     def seed(self, name: str) -> int:
+        """A seed of its own for each candidate."""
         return seed_for(f"candidate/{name}", self.random_state)
 
     def pipeline(self, *steps: Model, reader: Reader = "few") -> Model:
+        """The steps behind the preparation that suits them."""
         from sklearn.pipeline import make_pipeline
 
         from surelearn.selection.preparation import preparation
@@ -274,6 +316,7 @@ class _Makers:
         return [Setting(Candidate(name=name, model=self.pipeline(*steps)), work, rank)]
 
     def classifiers(self) -> Iterator[tuple[str, list[Setting]]]:
+        """By name, from simple to complex."""
         from sklearn.dummy import DummyClassifier
         from sklearn.kernel_approximation import Nystroem
         from sklearn.neighbors import KNeighborsClassifier
@@ -316,7 +359,7 @@ class _Makers:
 
             def machines(C: float, bandwidth: float) -> Setting:
                 inside = SVC(C=C, gamma=bandwidth / d if bandwidth else "scale")
-                model = self.pipeline(_with_probabilities(inside))
+                model = self.pipeline(with_probabilities(inside))
                 words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
                 work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
                 rank = 2 if n < FEW or (C == 1 and not bandwidth) else 4
@@ -344,10 +387,11 @@ class _Makers:
         yield "extra trees", list(self._forests("extra trees"))
         yield "random forest", list(self._forests("random forest"))
         for name, package in BOOSTERS.items():
-            if _is_installed(package):
+            if is_installed(package):
                 yield name, self._booster(name)
 
     def regressors(self) -> Iterator[tuple[str, list[Setting]]]:
+        """By name, from simple to complex."""
         from sklearn.dummy import DummyRegressor
         from sklearn.kernel_approximation import Nystroem
         from sklearn.neighbors import KNeighborsRegressor
@@ -421,7 +465,7 @@ class _Makers:
         yield "extra trees", list(self._forests("extra trees"))
         yield "random forest", list(self._forests("random forest"))
         for name, package in BOOSTERS.items():
-            if _is_installed(package):
+            if is_installed(package):
                 yield name, self._booster(name)
 
     def _reading(self, reader: str = "few") -> float:
@@ -486,7 +530,7 @@ class _Makers:
             machine = (
                 _scaled(SVR(C=C, gamma=bandwidth))
                 if numbers
-                else _with_probabilities(SVC(C=C, gamma=bandwidth))
+                else with_probabilities(SVC(C=C, gamma=bandwidth))
             )
             words = f"power {power:g}, C = {C:g}, γ = {bandwidth:g}"
             model = self.pipeline(weights, machine)
@@ -505,7 +549,7 @@ class _Makers:
         for classes, whose labels are noisy; a Laplace kernel and a small one for numbers. Many rows:
         built on some of them, fitted to all.
         """
-        if not _is_installed("torch"):
+        if not is_installed("torch"):
             return []
         from surelearn.kernel import Compute, EigenProClassifier, EigenProRegressor
 
@@ -521,14 +565,14 @@ class _Makers:
             model = _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
         else:
             model = EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
-            model = model if self.alone else _with_probabilities(model)
+            model = model if self.alone else with_probabilities(model)
         return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
 
     def _network(self) -> list[Setting]:
         """Members that share their matrices, on the CPU so that every machine gives the same page;
         none without PyTorch. Categories are columns of their own, so that it has a gradient.
         """
-        if not _is_installed("torch"):
+        if not is_installed("torch"):
             return []
         from surelearn.neural import NetworkClassifier, NetworkRegressor
 
@@ -703,7 +747,7 @@ def _scaled(model: Model) -> Model:
     return TransformedTargetRegressor(model, transformer=StandardScaler())
 
 
-def _with_probabilities(model: Model) -> Model:
+def with_probabilities(model: Model) -> Model:
     """A classifier that gives scores only, with their softmax, which is calibrated later."""
     from surelearn.selection.combined import CombinedClassifier
 

@@ -19,6 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.selection.text import TextTerms, TextTopics
+from surelearn.subject.forms import Affine
+from surelearn.subject.registry import Preparation, describes
 from surelearn.types import AnyArray, Array
 
 # what prepares columns without the target, and the same rows the same way whenever it is asked
@@ -104,6 +106,47 @@ class DateParts(TransformerMixin, BaseEstimator):
         )
 
 
+class PixelScaler(TransformerMixin, BaseEstimator):
+    """(pixel − mean)/spread, with one mean and one spread for all pixels of a channel: a pixel of an
+    edge that is nearly always black counts no more than it shows.
+
+    Parameters
+    ----------
+    channels : numbers of a pixel, which lie side by side
+    """
+
+    saved_as = "pixel-scaler/1"
+
+    def __init__(self, channels: int = 1) -> None:
+        self.channels = channels
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> PixelScaler:  # noqa: ARG002
+        """Learn means and spreads of images (n, pixels)."""
+        pixels = np.asarray(X, dtype=float)
+        self.n_features_in_ = pixels.shape[1]
+        parted = pixels.reshape(-1, self.channels)
+        spread = parted.std(axis=0)
+        self.mean_, self.scale_ = parted.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        return self
+
+    def transform(self, X: npt.ArrayLike) -> Array:
+        """Scaled images (n, pixels)."""
+        check_is_fitted(self)
+        each = self.n_features_in_ // self.channels
+        mean, scale = (np.tile(one, each) for one in (self.mean_, self.scale_))
+        return (np.asarray(X, dtype=float) - mean) / scale
+
+
+@describes(PixelScaler)
+def _scaled_pixels(step: PixelScaler) -> Preparation:
+    def made() -> Affine:
+        each = step.n_features_in_ // step.channels
+        scale = np.tile(step.scale_, each)
+        return Affine(1.0 / scale, -np.tile(step.mean_, each) / scale)
+
+    return Preparation(made, columnwise=True)
+
+
 def preparation(kinds: Mapping[Any, str], reader: Reader = "few") -> ColumnTransformer:
     """The transformer for columns of the given kinds: "number", "category", "text", "date".
 
@@ -166,7 +209,7 @@ def reads_columns_alone(step: Any) -> bool:
     >>> reads_columns_alone(ColumnTransformer([("of the target", TargetEncoder(), ["town"])]))
     False
     """
-    own = (*_OF_COLUMNS, TextTerms, TextTopics, HashedWords, DateParts)
+    own = (*_OF_COLUMNS, TextTerms, TextTopics, HashedWords, DateParts, PixelScaler)
     if type(step) is ColumnTransformer:
         return all(reads_columns_alone(part) for _, part, _ in step.transformers)
     if type(step) is Pipeline:

@@ -117,6 +117,13 @@ def _table(selection: Selection) -> tuple[PageTable, ...]:
             strict=True,
         )
     ]
+    if selection.metric.name == "accuracy" and rate:  # it is the measure already
+        return (
+            PageTable(
+                header=("Candidate", "Error rate", "Settings"),
+                rows=tuple((name, value, words) for name, value, _, words in rows),
+            ),
+        )
     label = selection.metric.label
     head = ("Candidate", f"{label[0].upper()}{label[1:]}", what, "Settings")
     return (PageTable(header=head, rows=tuple(rows)),)

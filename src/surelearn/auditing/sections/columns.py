@@ -15,6 +15,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.auditing.writing import Entry
 from surelearn.data.association import as_numbers, cramers_v, levels
+from surelearn.data.pixels import in_words
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.types import Array
@@ -50,8 +51,12 @@ def section(context: Context) -> Section | None:
         return None
     rows = [
         (c.name, c.kind, f"{c.missing:,}", f"{c.distinct:,}", c.note or "as it is")
-        for c in context.columns
+        for c in context.studied
     ]
+    if context.images is not None:
+        count = len(context.columns) - len(context.studied)
+        said = f"images of {in_words(context.images)}; one mean and one spread scale them all"
+        rows.insert(0, (f"{count:,} numbers of pixels", "number", "0", "", said))
     table = PageTable(
         header=("column", "kind", "missing", "distinct", "what was done"), rows=tuple(rows)
     )
@@ -70,7 +75,7 @@ def _chart(context: Context) -> Chart:
     X, y = context.rows("train")
     truth = levels(pd.Series(y), TARGET_PARTS, cut=context.task == "regression")
     drawn: list[tuple[float, dict[str, Any]]] = []
-    for column in context.columns:
+    for column in context.studied:
         one: dict[str, Any] = {
             "names": column.name,
             "kinds": column.kind,

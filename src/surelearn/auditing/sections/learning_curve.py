@@ -11,8 +11,9 @@ import numpy as np
 from surelearn import jobs
 from surelearn.auditing.context import Context
 from surelearn.auditing.own_threshold import fits_each, notes, own_threshold
-from surelearn.auditing.refitting import affordable_refits, refit
+from surelearn.auditing.refitting import affordable_refits, refit, too_costly
 from surelearn.auditing.writing import Entry
+from surelearn.lacking import Lacking
 from surelearn.measurement import costs_of
 from surelearn.report import Chart, Section
 from surelearn.selection.cross_validation import losses_of
@@ -36,11 +37,15 @@ class Step:
     test: Any
 
 
-def tasks(context: Context) -> list[jobs.Task]:
+def tasks(context: Context) -> list[jobs.Task] | Lacking:
     """Refits on growing shares of the fit rows, a fifth of them held out in turn; never on
     certify rows.
     """
     X, y = context.rows("train")
+    if context.selection is not None and context.options.curve_repeats:
+        costly = too_costly(context, len(y) // 2, LEAST * len(SHARES))
+        if costly is not None:
+            return costly
     shared = {"model": context.unfitted, "X": X, "y": y, "own": own_threshold(context)}
     return [
         jobs.Task(

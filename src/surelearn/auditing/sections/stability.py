@@ -11,7 +11,7 @@ from surelearn import jobs
 from surelearn.auditing.context import Context
 from surelearn.auditing.own_threshold import notes as own_notes
 from surelearn.auditing.own_threshold import own_threshold
-from surelearn.auditing.refitting import affordable_refits, refit
+from surelearn.auditing.refitting import affordable_refits, refit, too_costly
 from surelearn.auditing.sections import one_row
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
@@ -27,13 +27,15 @@ LEAST = 3  # refits, however slow the model
 CHANGED = 0.1  # of the predictions: more is a warning
 
 
-def tasks(context: Context) -> list[jobs.Task]:
+def tasks(context: Context) -> list[jobs.Task] | Lacking:
     """Refits on nine tenths of the fit rows, and on all but one; none for a model fitted
     elsewhere.
     """
     if context.selection is None or context.options.refits == 0:
         return []
     X, y = context.rows("train")
+    if (costly := too_costly(context, len(y), 2 * LEAST)) is not None:
+        return costly
     own = own_threshold(context, nearly_all=True)
     shared = {
         "model": context.unfitted,

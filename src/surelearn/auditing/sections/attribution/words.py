@@ -14,13 +14,14 @@ from surelearn.attribution.spread import Spread, spread_of
 from surelearn.auditing.context import Context
 from surelearn.auditing.sections.attribution import work
 from surelearn.auditing.sections.attribution.work import as_table
+from surelearn.auditing.sections.images import Album
 from surelearn.auditing.single_rows import rows_note
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.subject.refitting import take
-from surelearn.types import AnyArray, TableRows
+from surelearn.types import AnyArray, ImageShape, TableRows
 
 _DRAWN = 12  # columns in the chart
 _TOLD = 3  # columns of a row in the table
@@ -47,7 +48,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     return ENTRY.says(
         notes=_notes(context, facts, spread),
         findings=tuple(finding for finding in findings if finding is not None),
-        charts=(_chart(facts, spread),),
+        charts=(_chart(facts, spread), *_pictures(context, facts, spread, values)),
         tables=(_rows_table(context, facts, results, values),) if facts["picked"] else (),
     )
 
@@ -72,8 +73,9 @@ def _notes(context: Context, facts: dict[str, Any], spread: Spread) -> tuple[str
     ]
     if facts["grouped"]:
         notes.append(
-            f"There are too many features to sample one by one: {len(facts['names'])} blocks of"
-            " neighboring features are players."
+            f"There are too many features to sample one by one: {len(facts['names'])}"
+            f" {'blocks of neighboring features' if context.images is None else 'squares of pixels'}"
+            " are players."
         )
     if facts["background"] == 1:
         notes.append(
@@ -118,6 +120,52 @@ def _chart(facts: dict[str, Any], spread: Spread) -> Chart:
     return Chart(
         kind="candidates", title=f"Mean |Shapley value| for the {facts['words']}", data=data
     )
+
+
+def _pictures(
+    context: Context, facts: dict[str, Any], spread: Spread, values: AnyArray
+) -> list[Chart]:
+    """Where in an image the attribution lies; beside the picked images where rows may be shown."""
+    if context.images is None:
+        return []
+    where = _players(context.images, facts)
+    names, album = [f"mean over {facts['rows']:,} images"], Album.of(context)
+    heat = _one_channel(context, spread.importance[where])
+    pictures = [album.heat(heat, float(spread.importance.max()))]
+    title = "Where the attribution lies, mean |Shapley value|"
+    charts = [Chart(kind="pictures", title=title, data={"names": names, "pictures": pictures})]
+    if context.options.show_rows and facts["picked"]:
+        X = context.rows("certify")[0]
+        rows = np.asarray(take(X, list(facts["picked"].values())), dtype=float)
+        means = values[:, facts["rows"] :].mean(axis=0)
+        numbers = context.numbers(np.array(list(facts["picked"].values()), dtype=int))
+        names, pictures = [], []
+        for i, kind in enumerate(facts["picked"]):
+            names += [f"{kind}, row {numbers[i]:,}", "its Shapley values"]
+            heat = _one_channel(context, means[i][where])
+            pictures += [album.picture(rows[i]), album.heat(heat, float(np.abs(means[i]).max()))]
+        title = "Single images and their Shapley values, red for the answer and blue against it"
+        data = {"names": names, "pictures": pictures, "pairs": True}
+        charts.append(Chart(kind="pictures", title=title, data=data))
+    return charts
+
+
+def _players(shape: ImageShape, facts: dict[str, Any]) -> AnyArray:
+    """For each number of an image the player that it belongs to."""
+    if len(facts["names"]) == int(np.prod(shape)):
+        return np.arange(int(np.prod(shape)))
+    where = np.zeros(shape, dtype=int)
+    for k, (top, bottom, left, right) in enumerate(work.tiles_of(shape, facts["side"])):
+        where[top:bottom, left:right] = k
+    return where.ravel()
+
+
+def _one_channel(context: Context, values: AnyArray) -> AnyArray:
+    """Values of players that hold all channels, on one of them; else as they are."""
+    made = np.array(values, dtype=float).reshape(context.images or values.shape)
+    if made.ndim == 3 and (made == made[..., :1]).all():
+        made[..., 1:] = 0.0
+    return made.ravel()
 
 
 def ranking(facts: dict[str, Any], spread: Spread) -> Finding | None:

@@ -4,6 +4,7 @@ which method; and its tasks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,12 +21,13 @@ from surelearn.subject import Task, classes_of, predict_with, subject_of
 from surelearn.subject.predicting import missing
 from surelearn.subject.refitting import column_names, take
 from surelearn.subject.torch_modules import is_module, module_functions
-from surelearn.types import AnyArray, Array, Label, Model, TableRows
+from surelearn.types import AnyArray, Array, ImageShape, Label, Model, TableRows
 
 REPEATS = 8  # independent backgrounds
 WORK = 4_500_000  # microseconds of one core at effort 1, counted, not timed
 # rows, background rows
 SIZES = ((100, 25), (100, 10), (50, 10), (50, 5), (25, 5), (25, 2), (12, 2), (12, 1), (6, 1))
+TILES = 49  # of an image that play, about
 _MOST_PLAYERS = 60  # columns that are sampled one by one; more play in blocks of neighbors
 _DRAWS = 8  # pairs of orders that a background should have
 _FEWEST_DRAWS = 2
@@ -42,12 +44,16 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     rows, picked, background = chosen
     X = context.rows("certify")[0]
     both = as_table(take(X, np.concatenate([rows, list(picked.values())]).astype(int)))
-    played = see_through(bare(context.model), both, as_table(background))
+    played = see_through(
+        bare(context.model), both, as_table(background), believed=context.images is not None
+    )
     labels = list(context.classes)
     question = question_of(
         played, context.predicts, labels, context.options.positive, context.target
     )
-    planned = plan_of(played, question, len(picked), len(context.y), context.options.effort)
+    planned = plan_of(
+        played, question, len(picked), len(context.y), context.options.effort, context.images
+    )
     if isinstance(planned, Lacking):
         return planned
     played, question, plan = planned
@@ -62,6 +68,7 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
         "background": min(REPEATS * plan.background, len(played.background)),
         "grouped": len(played.names) < both.shape[1],
         "columns": both.shape[1],
+        **({} if context.images is None else {"side": side_of(context.images)}),
     }
     made = []
     for i in range(REPEATS):
@@ -157,13 +164,15 @@ def bare(model: Model) -> Any:
     return subject_of(model).bare
 
 
-def see_through(model: Model, X: TableRows, background: TableRows) -> Played:
+def see_through(
+    model: Model, X: TableRows, background: TableRows, *, believed: bool = False
+) -> Played:
     """The model behind a preparation that goes column by column, where there is one, else the
     model itself.
     """
     d, names = X.shape[1], column_names(X)
     alone = [[j] for j in range(d)]
-    model, X, background, columns = prepared(model, X, background, alone) or (
+    model, X, background, columns = prepared(model, X, background, alone, believed=believed) or (
         model,
         X,
         background,
@@ -273,7 +282,12 @@ class ShapleyPlan:
 
 
 def plan_of(
-    played: Played, question: Question, extra: int, size: int, effort: float
+    played: Played,
+    question: Question,
+    extra: int,
+    size: int,
+    effort: float,
+    images: ImageShape | None = None,
 ) -> tuple[Played, Question, ShapleyPlan] | Lacking:
     """The largest sample within the work; what cannot be had exactly is enumerated if that fits,
     else sampled.
@@ -312,7 +326,7 @@ def plan_of(
         return played, question, ShapleyPlan(rows, background, 0, True)
     if (found := fitting(2.0**n, cost)) and (found[0] >= 25 or found == sizes[0]):
         return played, replace(question, method="exact"), ShapleyPlan(*found, 2**n, True)
-    played = in_blocks(played)
+    played = in_blocks(played) if images is None else in_tiles(played, images)
     draw = 2 * (len(played.names) - 1)
     found = fitting(_DRAWS * draw, cost) or fitting(_FEWEST_DRAWS * draw, cost)
     if found is None:
@@ -340,6 +354,43 @@ def in_blocks(played: Played) -> Played:
     )
     columns = tuple(tuple(sorted(j for i in block for j in played.columns[i])) for block in blocks)
     return replace(played, names=names, columns=columns)
+
+
+def in_tiles(played: Played, shape: ImageShape) -> Played:
+    """Neighboring pixels play together, with all their channels: rectangles of about equal size."""
+    height, width, channels = shape
+    tiles = tiles_of(shape, side_of(shape))
+    names, columns = [], []
+    at = np.arange(height * width * channels).reshape(shape)
+    for top, bottom, left, right in tiles:
+        lines = f"{top + 1} to {bottom}" if bottom - top > 1 else f"{bottom}"
+        across = f"{left + 1} to {right}" if right - left > 1 else f"{right}"
+        names.append(f"pixels {lines}, {across}")
+        held = at[top:bottom, left:right].ravel().tolist()
+        columns.append(tuple(sorted(j for i in held for j in played.columns[i])))
+    return replace(played, names=tuple(names), columns=tuple(columns))
+
+
+def side_of(shape: ImageShape) -> int:
+    """Of the squares that an image is cut into."""
+    height, width, _ = shape
+    return max(1, math.ceil(math.sqrt(height * width / TILES)))
+
+
+def tiles_of(shape: ImageShape, side: int) -> list[tuple[int, int, int, int]]:
+    """Top, bottom, left and right of the squares that an image is cut into.
+
+    Examples
+    --------
+    >>> tiles_of((2, 3, 1), 2)
+    [(0, 2, 0, 2), (0, 2, 2, 3)]
+    """
+    height, width, _ = shape
+    return [
+        (top, min(top + side, height), left, min(left + side, width))
+        for top in range(0, height, side)
+        for left in range(0, width, side)
+    ]
 
 
 def shares(

@@ -13,8 +13,15 @@ from surelearn.attacks.canary import CanaryScores
 from surelearn.attacks.membership import Membership, loss_threshold
 from surelearn.attacks.membership_evidence import MembershipEvidence, evidence_ratio
 from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import too_costly
 from surelearn.auditing.sections.membership import epsilon
-from surelearn.auditing.sections.membership.work import halves_of, pool_of, tasks, tried_rows
+from surelearn.auditing.sections.membership.work import (
+    LEAST_PAIRS,
+    halves_of,
+    pool_of,
+    tasks,
+    tried_rows,
+)
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding, Severity
 from surelearn.lacking import Lacking
@@ -104,9 +111,10 @@ def _by_ratio(
             "it needs shadow models, and how this model was fitted is not known here",
         )
     if not refits:
-        return Lacking(
-            "likelihood ratio", "it needs more shadow models than refits and effort allow"
-        )
+        size = pool_of(context).size // 2
+        few = "it needs more shadow models than refits and effort allow"
+        costly = too_costly(context, size, 2 * LEAST_PAIRS)
+        return Lacking("likelihood ratio", few) if costly is None else costly
     if failed := [result["lacking"] for result in refits if "lacking" in result]:
         why = f"a refit on half of the rows failed, {failed[0].reason}"
         return Lacking("likelihood ratio", why)

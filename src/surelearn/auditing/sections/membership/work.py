@@ -17,7 +17,7 @@ from surelearn.attacks.membership_evidence import (
     shadow_evidence,
 )
 from surelearn.auditing.context import Context
-from surelearn.auditing.refitting import affordable_refits
+from surelearn.auditing.refitting import affordable_refits, too_costly
 from surelearn.auditing.seen import stack
 from surelearn.auditing.writing import attempt
 from surelearn.certificate import Certificate
@@ -109,6 +109,8 @@ def halves_of(context: Context) -> Any:
     size, effort = pool_of(context).size, context.options.effort
     most = min(1.6 * context.options.refits, 2 * _ROW_FITS / size, _MOST_REFITS)
     pairs = 0 if context.unfitted is None else int(most * effort // 2)
+    if too_costly(context, size // 2, 2 * LEAST_PAIRS) is not None:
+        pairs = 0
     if pairs > LEAST_PAIRS:
         slow = int(affordable_refits(context, "membership", size // 2) // 2)
         pairs = min(pairs, max(LEAST_PAIRS, slow))

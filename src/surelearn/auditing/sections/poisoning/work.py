@@ -16,7 +16,7 @@ from surelearn.attacks.poison_further import trained_further
 from surelearn.attacks.poison_labels import change_labels
 from surelearn.auditing.context import Context
 from surelearn.auditing.own_threshold import OwnThreshold, fits_each, own_threshold
-from surelearn.auditing.refitting import affordable_refits
+from surelearn.auditing.refitting import affordable_refits, too_costly
 from surelearn.auditing.sections.poisoning.influence import influence, of_module
 from surelearn.auditing.sections.poisoning.votes import is_vote
 from surelearn.auditing.seen import stack, with_seeds
@@ -60,9 +60,12 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     """Refits with poison, the threshold, and the influence of rows, each a task of its own."""
     if context.unfitted is None:
         return [] if is_vote(context) else _of_module(context)
+    rows = most_rows(context)
+    if (costly := too_costly(context, rows, _FEWEST * fits_each(context))) is not None:
+        return costly
     shared = _shared(context)
     X, y, n = shared["X"], shared["y"], len(shared["y"])
-    sample = _draw(context, "rows", n, most_rows(context))
+    sample = _draw(context, "rows", n, rows)
     scarce = _scarce(context, len(sample))
     some = {**shared, "X": take(X, sample), "y": y[sample]}
     cut = {"cut": _cut(context)}

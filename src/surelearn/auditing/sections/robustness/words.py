@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.sections.images import Album
 from surelearn.auditing.sections.robustness import work
 from surelearn.auditing.sections.robustness.work import NOISE
 from surelearn.auditing.single_rows import row_name, rows_note
@@ -23,7 +24,8 @@ from surelearn.report import Chart, PageTable, Section
 from surelearn.robust import Radii, SmoothedRadii
 from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS
 from surelearn.robust.changes import SHOWN
-from surelearn.robust.tables import Moves, staying
+from surelearn.robust.tables import Moves, names_of, staying
+from surelearn.subject.refitting import take
 from surelearn.types import TableRows
 
 SMALL, TINY = 0.1, 0.01  # standard deviations
@@ -45,7 +47,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     rows = work.sampled(context, len(y), len(moves.names))
     allowed, stay = (
         _allowed(context, moves, X),
-        f" ({kept} unchanged)" if (kept := staying(X, moves)) else "",
+        f" ({kept} unchanged)" if (kept := _staying(context, X, moves)) else "",
     )
     if context.task == "regression":
         return _regression(results[0], np.asarray(y)[rows], allowed, stay)
@@ -63,6 +65,9 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     numbers = context.numbers(rows)
     changes = _changes(context, shown, numbers)
     said = "" if changes is None else rows_note(context)
+    charts = [_chart(distance, certified)]
+    if context.images is not None and context.options.show_rows:
+        charts.append(_pictures(context, shown, numbers, take(X, rows)))
     findings = [_small_changes(distance, attacks[0], len(y), stay)]
     findings += [_substitution(result) for result in results if result["kind"] == "substituted"]
     return ENTRY.says(
@@ -79,13 +84,28 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
         ),
         claims=proved_claims(context, proofs, truth, shown, numbers, SMALL, stay),
         findings=tuple(findings),
-        charts=(_chart(distance, certified),),
+        charts=charts,
         tables=() if changes is None else (changes,),
     )
 
 
+def _staying(context: Context, X: TableRows, moves: Moves, most: int = 3) -> str:
+    """The columns that do not move, for people; of images how many."""
+    if context.images is None:
+        return staying(X, moves, most)
+    left = X.shape[1] - len(moves.names)
+    return f"{left} numbers of pixels" if left else ""
+
+
 def _allowed(context: Context, moves: Moves, X: TableRows) -> str:
     columns = X.shape[1]
+    if context.images is not None:
+        rest = columns - len(moves.names)
+        but = f" but {rest:,} numbers that have fewer than three values" if rest else ""
+        return (
+            f"The attack changes all pixels{but}, in units of the standard deviation of all of them,"
+            f" {show(float(moves.scale[0]), 'number')}, each within the range that it was seen in."
+        )
     rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")
     text = (
@@ -183,12 +203,46 @@ def _nearest(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[i] for i in kept]
 
 
+def _pictures(
+    context: Context, shown: list[dict[str, Any]], numbers: np.ndarray, X: TableRows
+) -> Chart:
+    """Images before and after the smallest change that turns their answer."""
+    album, names, pictures = Album.of(context), [], []
+    places = {name: j for j, name in enumerate(names_of(X))}
+    rows = np.asarray(X, dtype=float)
+    for change in shown:
+        before = rows[change["row"]]
+        after = before.copy()
+        for name, _, new in change["columns"]:
+            after[places[name]] = new
+        names += [
+            f"row {numbers[change['row']]:,}: {change['before']}",
+            f"changed: {change['after']}",
+        ]
+        pictures += [album.picture(before), album.picture(after)]
+    title = "The smallest changes that turn an answer"
+    return Chart(
+        kind="pictures", title=title, data={"names": names, "pictures": pictures, "pairs": True}
+    )
+
+
 def _changes(
     context: Context, shown: list[dict[str, Any]], numbers: np.ndarray
 ) -> PageTable | None:
     """Rows that a small change turns: which columns, by how much at most, and the values where
     rows may be shown.
     """
+    if context.images is not None:
+        few = [
+            (
+                f"#{numbers[change['row']]}",
+                f"{len(change['columns']):,}",
+                show(change["distance"], "number"),
+            )
+            for change in shown
+        ]
+        head = ("row", "numbers changed", "L∞ distance (standard deviations)")
+        return PageTable(header=head, rows=tuple(few)) if few else None
     if not context.options.show_rows:
         lines = [(f"#{numbers[change['row']]}", *_size(change)) for change in shown]
         head = ("row", "columns changed", "L∞ distance (standard deviations)")

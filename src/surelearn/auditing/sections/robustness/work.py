@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn import jobs
+from surelearn.attribution.costs import cost_of
 from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
 from surelearn.robust import SmoothedClassifier, radii_of
@@ -35,6 +36,7 @@ MOVES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # radii at which a regressor is looked 
 # a call of a forest costs as much as many rows: large pieces
 _ROWS, _POOL, _CHUNK, _QUERIES = 150, 300, 150, 200
 _MOST_WORK = 2e10  # multiplications in a kernel machine at effort 1
+_MOST_SECONDS = 25  # of one core, of attacks on images at effort 1
 _MOST_CALLS = 60_000  # predictions of a regressor at effort 1
 _MOST_VALUES = 10  # categories tried in a column
 
@@ -82,6 +84,10 @@ def moving(context: Context, X: TableRows) -> tuple[Any, Moves] | Lacking:
         return Lacking("small changes", "its rows are tokens, and no token lies between two others")
     seen = context.rows("train")[0] if context.trained else X
     moves = moves_of({column.name: column.kind for column in context.columns}, seen, X)
+    if context.images is not None and not isinstance(moves, Lacking):
+        # one unit for all pixels, as they are scaled
+        spread = float(np.std(np.asarray(seen, dtype=float)))
+        moves = replace(moves, scale=np.full_like(moves.scale, spread))
     return moves if isinstance(moves, Lacking) else (seen, moves)
 
 
@@ -93,6 +99,9 @@ def sampled(context: Context, n: int, columns: int) -> np.ndarray:
     if context.task == "regression":
         queries = 4 * (len(MOVES) - 1) * (2 * columns + 2)
         most = min(most, _MOST_CALLS * effort / queries)
+    if context.images is not None:
+        each = cost_of(context.model, columns, frame=False)
+        most = min(most, _MOST_SECONDS * 1e6 * effort / (queries * each))
     if size is not None:
         most = min(most, _MOST_WORK * effort / (queries * size))
     return np.sort(
