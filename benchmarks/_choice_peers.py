@@ -2,7 +2,8 @@
 
     python benchmarks/_choice_peers.py FOLDER PEER SECONDS
 
-SECONDS are of CPU: a peer that has a time limit finds a clock that counts them. FOLDER holds fit.parquet, new.parquet (no target) and spec.json; answers.npz is written there, with
+SECONDS are of CPU: a peer that has a time limit finds a clock that counts them, and works in one
+thread, since two that wait for each other would spend them. FOLDER holds fit.parquet, new.parquet (no target) and spec.json; answers.npz is written there, with
 `answer` and, for classes, `probability` (rows, classes in the order of the spec), and `seconds` of CPU.
 Peers get columns as their manuals ask for them: categories as such, text as TF-IDF of words where
 the peer has no text of its own.
@@ -103,7 +104,7 @@ def answers(
 
         with tempfile.TemporaryDirectory() as place:
             kept = TabularPredictor("target", path=place, verbosity=0)
-            kept.fit(fit.assign(target=y.to_numpy()), time_limit=limit)
+            kept.fit(fit.assign(target=y.to_numpy()), time_limit=limit, num_cpus=1)
             said = kept.predict(new).to_numpy()
             said = said.astype(str) if classes else said.astype(float)  # no objects: no pickle
             sure = kept.predict_proba(new)[spec["classes"]].to_numpy() if classes else None
@@ -120,7 +121,8 @@ def answers(
 
         model = AutoML()
         task = spec["task"]
-        model.fit(fit, codes, task=task, time_budget=limit, verbose=0, seed=spec["seed"])
+        options = {"time_budget": limit, "n_jobs": 1, "seed": spec["seed"], "verbose": 0}
+        model.fit(fit, codes, task=task, **options)
     else:
         model = made(peer, spec).fit(fit, codes)
     if not classes:
