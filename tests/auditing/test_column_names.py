@@ -33,7 +33,7 @@ def test_one_name_a_column(rows, names):
     assert moves_of({}, rows, rows).names == names
     assert see_through(model, rows, rows).names == names
     context = SimpleNamespace(
-        columns=(), findings=(), target="y", options=SimpleNamespace(show_rows=True)
+        columns=(), findings=(), target="y", images=None, options=SimpleNamespace(show_rows=True)
     )
     said = {
         "rows": [3, 5],

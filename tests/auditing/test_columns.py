@@ -88,7 +88,7 @@ def test_held_back_rows_take_no_part():
         return columns._chart(
             SimpleNamespace(
                 rows=lambda purpose: (table.iloc[of[purpose]], y[of[purpose]]),
-                columns=(column,),
+                studied=(column,),
                 y=y,
                 task="classification",
             )

@@ -7,6 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import surelearn
+from surelearn.auditing.dividing import divide
+from surelearn.auditing.options import Options
 from surelearn.auditing.sections.attribution.work import tiles_of
 from surelearn.auditing.verification import verify_folder
 from surelearn.cli import main
@@ -117,7 +119,7 @@ def test_pixels_have_no_findings_slices_or_drift_of_their_own(tmp_path):
     assert {finding.code for finding in table.findings} <= {"SL106", "SL115"}
     page = surelearn.audit(
         table,
-        models="naive Bayes" if 0 else "logistic regression",
+        models="majority",
         ledger=False,
         n_jobs=1,
         skip=LONG,
@@ -244,3 +246,17 @@ def test_without_pillow_one_sentence_says_what_to_install(tmp_path, monkeypatch)
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
     with pytest.raises(DataError, match=r"Pillow reads: pip install 'surelearn\[images\]'"):
         read_table(tmp_path / "pets")
+
+
+def test_many_images_are_compared_on_rows_held_out(tmp_path):
+    rng = np.random.default_rng(0)
+    for n, held in ((1999, 0), (2000, 200)):
+        X, y = rng.integers(0, 9, (n, 3, 3)), np.arange(n) % 2
+        np.savez(tmp_path / "t.npz", X=X, y=y)
+        divided = divide(read_table(tmp_path / "t.npz"), [], Options())
+        assert divided.split.select.size == held
+        np.savez(tmp_path / "t.npz", X=X.reshape(n, 9), y=y)
+        assert not divide(read_table(tmp_path / "t.npz"), [], Options()).split.select.size
+    assert divide(
+        read_table(tmp_path / "t.npz"), [], Options(select_fraction=0.3)
+    ).split.select.size

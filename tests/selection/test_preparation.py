@@ -1,7 +1,13 @@
 import numpy as np
 import pandas as pd
 
-from surelearn.selection.preparation import DateParts, HashedWords, preparation
+from surelearn.selection.preparation import (
+    DateParts,
+    HashedWords,
+    PixelScaler,
+    preparation,
+    reads_columns_alone,
+)
 
 
 def test_date_parts_are_days_month_and_weekday():
@@ -31,3 +37,31 @@ def test_filling_is_learned_on_the_rows_fitted_on_and_unseen_categories_pass():
     # the median of the fit rows, 3
     assert values[0, names.index("x")] == values[1, names.index("x")]
     assert np.isfinite(values).all()
+
+
+def test_pixels_are_scaled_alike(tmp_path):
+    """By one mean and one spread of each channel; the form is known, and saved."""
+    from sklearn.pipeline import make_pipeline
+
+    import surelearn
+    from surelearn.linear import LogisticRegression
+    from surelearn.subject import subject_of
+
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 255, (60, 12)).astype(float)  # 2 × 2 pixels in three channels
+    X[:, ::3] = 7.0
+    made = PixelScaler(3).fit_transform(X)
+    channels = made.reshape(60, 4, 3)
+    np.testing.assert_allclose(channels.mean(axis=(0, 1)), 0, atol=1e-12)
+    np.testing.assert_allclose(channels.std(axis=(0, 1)), [0, 1, 1])
+    spread = X.reshape(-1, 3).std(axis=0)[1]
+    np.testing.assert_allclose(
+        np.diff(made[:, [1, 4]], axis=0), np.diff(X[:, [1, 4]], axis=0) / spread
+    )
+    assert reads_columns_alone(PixelScaler(3))
+    model = make_pipeline(PixelScaler(3), LogisticRegression()).fit(X, X[:, 1] > 100)
+    np.testing.assert_allclose(
+        subject_of(model).scores.scores(X)[:, -1], model[-1].decision_function(made), rtol=1e-9
+    )
+    again = surelearn.load(surelearn.save(model, tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -12,6 +12,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.own_threshold import notes as own_notes
+from surelearn.auditing.sections.images import Album
 from surelearn.auditing.sections.poisoning.votes import REFITS, is_vote, vote_claims
 from surelearn.auditing.sections.poisoning.work import (
     MOST_POINTS,
@@ -119,6 +120,7 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
     if risks_aimed := found.risks("aimed"):
         findings.append(_aimed(context, risks_aimed, risks[0.0][0], found.one("aimed")))
     tables, claims, (votes, no_votes) = [], [], vote_claims(context)
+    pictures: list[Chart] = []
     if result := found.one("proved"):
         claims = [_as_given(context, claim) for _, _, claim in claims_of(result)]
         notes.append(_at_targets(context, result))
@@ -131,6 +133,7 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
         findings.append(finding)
         tables.append(table)
         notes.append(rows_note(context))
+        pictures = _pictures(context, result, train[0], table)
     parts = ("aimed", "influence") if votes else ("aimed", "influence", "proved")
     notes += [
         _sentence(one.reason) for one in (*map(found.lacking, parts), no_votes) if one is not None
@@ -140,7 +143,7 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
         notes=tuple(notes),
         claims=(*claims, *votes),
         findings=tuple(findings),
-        charts=(chart,),
+        charts=(chart, *pictures),
         tables=tuple(tables),
     )
 
@@ -419,7 +422,8 @@ def _of_rows(
     rows = np.asarray(result["rows"])
     shown = take(X, rows)
     plain = [column.name for column in context.columns if column.kind in ("number", "category")]
-    told = _telling(X, shown, plain) if context.options.show_rows else []
+    listed = context.options.show_rows and context.images is None
+    told = _telling(X, shown, plain) if listed else []
     places = (rows if positions is None else positions[rows]) + 1
     values = [[_text(value) for value in _column(shown, j)] for j in told]
     changes = [_signed(float(change)) for change in result["changes"]]
@@ -432,6 +436,19 @@ def _of_rows(
     head = "training row (of those with a target)" if removed else "training row"
     table = PageTable(header=(head, *titles, "loss if removed"), rows=lines)
     return _influence(result, int(places[0]), len(y)), table
+
+
+def _pictures(
+    context: Context, result: dict[str, Any], X: TableRows, table: PageTable
+) -> list[Chart]:
+    """The most influential training images, where rows may be shown."""
+    if context.images is None or not context.options.show_rows:
+        return []
+    album, pixels = Album.of(context), np.asarray(take(X, np.asarray(result["rows"])), dtype=float)
+    names = [f"row {line[0]}: {line[-2]}, {line[-1]}" for line in table.rows]
+    data = {"names": names, "pictures": [album.picture(one) for one in pixels]}
+    title = "The most influential training images, and the loss if each is removed"
+    return [Chart(kind="pictures", title=title, data=data)]
 
 
 def _telling(X: TableRows, shown: AnyArray, plain: list[str]) -> list[int]:

@@ -45,10 +45,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
         return None
     _, moves = found
     rows = work.sampled(context, len(y), len(moves.names))
-    allowed, stay = (
-        _allowed(context, moves, X),
-        f" ({kept} unchanged)" if (kept := _staying(context, X, moves)) else "",
-    )
+    allowed, stay = _allowed(context, moves, X), _stay(context, moves, X)
     if context.task == "regression":
         return _regression(results[0], np.asarray(y)[rows], allowed, stay)
     attacks = [result for result in results if result["kind"] == "attack"]
@@ -89,12 +86,14 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     )
 
 
-def _staying(context: Context, X: TableRows, moves: Moves, most: int = 3) -> str:
-    """The columns that do not move, for people; of images how many."""
+def _stay(context: Context, moves: Moves, X: TableRows) -> str:
+    """Which columns do not move, behind what is said of a change; of images how many numbers, and
+    that all pixels have one unit.
+    """
     if context.images is None:
-        return staying(X, moves, most)
+        return f" ({kept} unchanged)" if (kept := staying(X, moves)) else ""
     left = X.shape[1] - len(moves.names)
-    return f"{left} numbers of pixels" if left else ""
+    return f" (of all pixels{f'; {left:,} numbers unchanged' if left else ''})"
 
 
 def _allowed(context: Context, moves: Moves, X: TableRows) -> str:
