@@ -91,7 +91,7 @@ def test_both_kernel_machines_are_among_the_candidates():
     names = {name.split(",")[0] for name in CANDIDATES}
     machines = {"kernel SVM", "weighted kernel SVM", "kernel logistic regression", "kernel ridge"}
     assert machines < names
-    assert len(CANDIDATES) == 30 + 3 * (importlib.util.find_spec("torch") is not None)
+    assert len(CANDIDATES) == 30 + 6 * (importlib.util.find_spec("torch") is not None)
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
