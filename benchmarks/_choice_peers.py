@@ -3,10 +3,10 @@
     python benchmarks/_choice_peers.py FOLDER PEER SECONDS
 
 SECONDS are of CPU: a peer that has a time limit finds a clock that counts them, and works in one
-thread, since two that wait for each other would spend them. FOLDER holds fit.parquet, new.parquet (no target) and spec.json; answers.npz is written there, with
-`answer` and, for classes, `probability` (rows, classes in the order of the spec), and `seconds` of CPU.
-Peers get columns as their manuals ask for them: categories as such, text as TF-IDF of words where
-the peer has no text of its own.
+thread, since two that wait for each other would spend them. FOLDER holds fit.parquet, new.parquet (no
+target) and spec.json; answers.npz is written there, with `answer` and, for classes, `probability`
+(rows, classes in the order of the spec), and `seconds` of CPU. Peers get columns as their manuals ask
+for them: categories as such, text as TF-IDF of words where the peer has no text of its own.
 """
 
 from __future__ import annotations
