@@ -4,7 +4,8 @@ of columns occur together, and sums of numbers.
 Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow, JSON
 lines and delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
 whole numbers, so that the result does not depend on how rows are cut into pieces. Counts do not depend on
-the order of the rows; sums are kept of blocks of rows, for bounds that bet in their order.
+the order of the rows; sums are kept of blocks of rows, drawn by their positions, for bounds that bet on one block
+after the other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ import pyarrow.compute
 from surelearn import files
 from surelearn.data import opening
 from surelearn.data.arrow import plain_frame
-from surelearn.data.block_sums import Blocks, Graded, Place, Steps, Sums, add_up, in_steps
+from surelearn.data.block_sums import (
+    BLOCKS,
+    Blocks,
+    Graded,
+    Steps,
+    Sums,
+    add_up,
+    blocks_of,
+    in_steps,
+)
 from surelearn.data.columns import DataError, NotCountableError, Values, shown, type_text
 from surelearn.data.delimited import from_text
 from surelearn.data.feather import FeatherSource
@@ -55,6 +65,7 @@ BATCH = 1 << 20  # rows
 HEAD_ROWS = 200_000  # that are looked at as a table: by which it is known again, and searched
 MOST_DISTINCT = 10_000  # values of a column that are counted
 MOST_CELLS = 1 << 22  # combinations of values
+_FEW_CELLS = 1 << 10  # with so many, all blocks of each are held at once
 _HASHED = 1 << 20
 _HEAD_BATCH = 1 << 16
 Codes = npt.NDArray[np.int32]
@@ -383,7 +394,7 @@ class _Tally:
         self._types: dict[str, pa.DataType] = {}
         self._cells: dict[tuple[str, ...], Counter[Cell]] = {names: Counter() for names in asked}
         self._sums: dict[tuple[str, ...], dict[Cell, Blocks]] = {names: {} for names in asked}
-        self._place = Place()
+        self._placed = 0  # rows, or groups, that are in blocks
         self._missing, self._outside = [0, 0], (0, 0.0)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -398,7 +409,7 @@ class _Tally:
             values = self._plain(self._groups.column, batch.column(self._groups.column))
             self._add_groups(*self._groups.means(values, *numbers))
             numbers = None
-        pieces = [] if numbers is None else self._place.cut(batch.num_rows)
+        blocks = None if numbers is None else self._next_blocks(batch.num_rows)
         for names in self._asked:
             widths = [len(global_codes[name]) for name in names]
             size = int(np.prod(widths, dtype=float))
@@ -410,15 +421,12 @@ class _Tally:
             joint = _joint([codes[name] for name in names], widths, batch.num_rows)
             if joint is None:
                 raise DataError(f"{self._opened.name} is damaged: a code is beyond its dictionary.")
-            if numbers is None:
+            if numbers is None or blocks is None:
                 self._add_cells(names, joint, size, global_codes, widths)
                 continue
-            for block, rows in pieces:
-                found = np.zeros((size, 8), dtype=np.int64)
-                add_up(joint[rows], numbers[0][rows], numbers[1][rows], found)
-                for at in np.flatnonzero(found[:, 0]).tolist():
-                    cell = _cell(at, names, global_codes, widths)
-                    self._sums[names].setdefault(cell, {}).setdefault(block, Sums()).add(found[at])
+            for at, block, found in _in_blocks(joint, size, blocks, *numbers):
+                cell = _cell(at, names, global_codes, widths)
+                self._sums[names].setdefault(cell, {}).setdefault(block, Sums()).add(found)
         self.rows += batch.num_rows
 
     def _add_cells(
@@ -437,11 +445,15 @@ class _Tally:
 
     def _add_groups(self, ours: Steps, other: Steps) -> None:
         """Add the means of groups."""
-        blocks = self._sums.setdefault((), {}).setdefault((), {})
-        for block, some in self._place.cut(ours.size):
-            found = np.zeros((1, 8), dtype=np.int64)
-            add_up(np.zeros(some.stop - some.start, np.int32), ours[some], other[some], found)
-            blocks.setdefault(block, Sums()).add(found[0])
+        sums = self._sums.setdefault((), {}).setdefault((), {})
+        alone = np.zeros(ours.size, np.int32)
+        for _, block, found in _in_blocks(alone, 1, self._next_blocks(ours.size), ours, other):
+            sums.setdefault(block, Sums()).add(found)
+
+    def _next_blocks(self, n: int) -> Steps:
+        """The blocks of the next rows, or groups."""
+        self._placed += n
+        return blocks_of(self._placed - n, n)
 
     def _plain(self, name: str, column: pa.Array) -> pa.Array:
         """A column's values, which have an order: numbers where the first rows have numbers."""
@@ -620,6 +632,20 @@ def _cell(
         at, code = divmod(at, width)
         found.append(known[name][code])
     return tuple(reversed(found))
+
+
+def _in_blocks(
+    joint: Codes, size: int, blocks: Steps, ours: Steps, other: Steps
+) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """The cells and blocks that have rows, each with what `add_up` finds there."""
+    within = joint * np.int32(BLOCKS) + blocks
+    used = np.arange(size * BLOCKS if size <= _FEW_CELLS else 0)
+    if size > _FEW_CELLS:
+        used, within = np.unique(within, return_inverse=True)
+    found = np.zeros((used.size, 8), dtype=np.int64)
+    add_up(within.astype(np.int32, copy=False), ours, other, found)
+    for i in np.flatnonzero(found[:, 0]).tolist():
+        yield *divmod(int(used[i]), BLOCKS), found[i]
 
 
 def _joint(codes: Sequence[Codes], widths: Sequence[int], n: int) -> Codes | None:
