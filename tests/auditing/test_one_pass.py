@@ -266,6 +266,38 @@ def test_a_group_that_comes_back_is_refused(talks, tmp_path, name, monkeypatch):
         audit_answers(tmp_path / "none.parquet", one_pass=True, **given)
 
 
+@pytest.mark.parametrize("late", ["{}.5", "{}"])
+def test_groups_that_are_whole_numbers_in_some_pieces_only(tmp_path, late, monkeypatch):
+    monkeypatch.setattr(counting, "_HEAD_BATCH", 64)
+    early = "{}" if late == "{}.5" else "{}.5"
+    ids = [early.format(i) for i in range(200)] + [late.format(i) for i in range(200, 400)]
+    lines = [f'{{"ok": true, "talk": {one}}}' for one in ids]
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    assert read_counted(tmp_path / "t.jsonl", Roles(passed="ok", group="talk")).groups == 400
+
+
+def test_whole_numbers_that_no_fraction_is_equal_to_are_refused():
+    groups, one, none = SortedGroups("t", "g"), np.ones(1, np.int32), np.empty(0, np.int32)
+    groups.means(pa.array([2**60 + 1]), one, none)
+    with pytest.raises(DataError, match="whole numbers beyond 2⁵³ and fractions"):
+        groups.means(pa.array([2.0**60]), one, none)
+
+
+def test_a_folder_of_several_types_is_refused_or_read_whole(tmp_path, monkeypatch):
+    folder, given = tmp_path / "parts", {"passed": "ok", "slices": "topic", "ledger": False}
+    folder.mkdir()
+    ok = [True, False] * 40
+    for i, topic in enumerate((["1", "2"] * 40, [1, 2] * 40)):
+        pq.write_table(pa.table({"ok": ok, "topic": topic}), folder / f"{i}.parquet")
+    with pytest.raises(DataError, match=r"parts: column 'topic' is int64 in 1\.parquet and string"):
+        audit_answers(folder, one_pass=True, **given)
+    monkeypatch.setattr(counting, "LARGE_ROWS", 10)
+    assert "one_pass" not in audit_answers(folder, **given).numbers
+    empty = pa.table({"ok": pa.nulls(0), "topic": pa.nulls(0)})
+    pq.write_table(empty, folder / "0.parquet")
+    assert read_counted(folder, Roles(passed="ok", slices=("topic",))).rows == 80
+
+
 def test_claims_about_groups_hold_in_one_pass(tmp_path):
     """Of groups that pass or fail as a whole, and whose rows would prove far too much."""
     rng, delta, wrong, by_rows, trials = np.random.default_rng(0), 0.3, 0, 0, 60

@@ -243,11 +243,12 @@ def look(source: str | Path, header: bool | None = None) -> Opened:
         first = read_json_lines(path.name, first_lines(path, HEAD_ROWS))
         raw = Raw(path.name, path, plain(first, path.name))
         return Opened(path.name, path, parts, kind, _about(path), raw)
-    rows, columns = 0, None
+    rows, columns, types = 0, None, None
     for part in parts:
         opened = _source(part, kind)
-        names = tuple(opened.schema.names)
-        rows += opened.rows if isinstance(opened, ParquetSource) else 0
+        names, held = tuple(opened.schema.names), tuple(opened.schema.types)
+        some = opened.rows if isinstance(opened, ParquetSource) else None
+        rows += some or 0
         opened.close()
         columns = columns or names
         if names != columns:
@@ -255,6 +256,16 @@ def look(source: str | Path, header: bool | None = None) -> Opened:
                 f"{path.name}: {part.name} has other columns than {parts[0].name}: a table in several"
                 " files needs the same columns, in the same order, in each."
             )
+        if some == 0:
+            continue
+        types = types or held
+        for name, one, first in zip(columns, held, types, strict=True):
+            if one != first:
+                raise NotCountableError(
+                    f"{path.name}: column {shown(name)} is {one} in {part.name} and {first} in"
+                    f" {parts[0].name}, and one pass reads one type: save all alike, or leave out"
+                    " --one-pass."
+                )
     raw = Raw(path.name, path, plain(_first_rows(parts, kind), path.name))
     return Opened(path.name, path, parts, kind, rows or None, raw)
 
