@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from surelearn import bounds
 from surelearn.auditing.answers import Roles, audit_answers, read_counted
 from surelearn.auditing.options import OptionError
 from surelearn.auditing.verification import verify_folder
@@ -25,6 +26,7 @@ from surelearn.cli import main
 from surelearn.data import DataError, block_sums, counting
 from surelearn.data.sorted_groups import SortedGroups
 from surelearn.measurement import LossBoundError
+from surelearn.plain import content_hash
 from surelearn.selection.ledger import Ledger
 
 CASES = {
@@ -183,6 +185,39 @@ def test_blocks_of_grades_are_those_of_the_rows(place):
         for what, of in (("means", np.mean), ("variances", np.var)):
             found = [of(part) for part in parts]
             np.testing.assert_allclose(facts[f"{name}.block_{what}"], found, atol=2e-6)
+
+
+EDITS = {
+    "means": ("loss.block_means", lambda held: [min(5.0, one + 0.1) for one in held]),
+    "sizes": ("loss.block_sizes", lambda held: [100 * one for one in held]),
+    "variances": ("slice[topic = x].block_variances", lambda held: [0.0 for _ in held]),
+    "of differences": ("baseline.gain.block_means", lambda held: [one + 0.1 for one in held]),
+    "words": ("loss.block_sizes", lambda held: ["a" for _ in held]),
+    "all": ("loss.n", lambda held: 100 * held),
+    "mean": ("loss.mean", lambda held: held + 0.1),
+}
+
+
+@pytest.mark.parametrize("edit", [*EDITS, "range", "none"])
+def test_edited_blocks_are_noticed_whatever_the_hash(place, edit):
+    """Claims are written again from the edited facts, and the hash is made right: what is left is that
+    blocks and all rows say two things.
+    """
+    case = "grades" if edit in ("variances", "range") else "grades against"
+    made = certified(place / "t.parquet", case, one_pass=True).certificate
+    plain = json.loads(made.to_json())
+    key, change = EDITS.get(edit, ("loss.n", lambda held: held))
+    plain["facts"]["values"][key] = change(plain["facts"]["values"][key])
+    for claim in plain["claims"]:
+        claim["inputs"] |= {"high": 5.5} if edit == "range" else {}
+        read = {one: plain["facts"]["values"][fact] for one, fact in claim["sources"].items()}
+        theorem = getattr(bounds, claim["theorem"])
+        if edit != "words":
+            claim["value"] = theorem(**claim["inputs"], **read)
+    plain["hash"] = content_hash({name: one for name, one in plain.items() if name != "hash"})
+    found = Certificate.from_json(json.dumps(plain)).verify()
+    assert bool(found) == (edit == "none")
+    assert "was changed after" not in str(found)
 
 
 GROUPED = {
