@@ -187,6 +187,13 @@ def test_blocks_of_grades_are_those_of_the_rows(place):
             np.testing.assert_allclose(facts[f"{name}.block_{what}"], found, atol=2e-6)
 
 
+@pytest.mark.parametrize("widest", [1e300, 1e-200])
+def test_a_range_whose_square_is_no_number_is_refused(tmp_path, widest):
+    pd.DataFrame({"grade": np.linspace(0, widest, 50)}).to_parquet(tmp_path / "g.parquet")
+    with pytest.raises(DataError, match="a length whose square is no number"):
+        read_counted(tmp_path / "g.parquet", Roles(grade="grade", loss_range=(0, widest)))
+
+
 EDITS = {
     "means": ("loss.block_means", lambda held: [min(5.0, one + 0.1) for one in held]),
     "sizes": ("loss.block_sizes", lambda held: [100 * one for one in held]),
