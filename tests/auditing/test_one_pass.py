@@ -194,6 +194,12 @@ def test_a_range_whose_square_is_no_number_is_refused(tmp_path, widest):
         read_counted(tmp_path / "g.parquet", Roles(grade="grade", loss_range=(0, widest)))
 
 
+def test_a_column_without_values_is_named(tmp_path):
+    pq.write_table(pa.table({"grade": pa.nulls(50)}), tmp_path / "g.parquet")
+    with pytest.raises(DataError, match="column 'grade' has no values: name another"):
+        read_counted(tmp_path / "g.parquet", Roles(grade="grade", loss_range=(0, 1)))
+
+
 EDITS = {
     "means": ("loss.block_means", lambda held: [min(5.0, one + 0.1) for one in held]),
     "sizes": ("loss.block_sizes", lambda held: [100 * one for one in held]),

@@ -528,6 +528,7 @@ class _Tally:
             or pa.types.is_integer(column.type)
             or pa.types.is_decimal(column.type)
             or pa.types.is_boolean(column.type)
+            or pa.types.is_null(column.type)
         ):
             values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         else:
