@@ -118,6 +118,22 @@ def test_however_a_file_is_sorted_its_blocks_do_not_tell(parts):
     assert mutant == trials or parts == 64
 
 
+def test_files_that_are_sorted_alike_have_blocks_of_their_own():
+    """The mutant draws the same blocks for all: what happened to the first rows happens to each file."""
+    rng, delta, trials, wrong, mutant = np.random.default_rng(5), 0.15, 300, 0, 0
+    unlucky = 7_696_581_394_439  # one of 25 that were tried
+    for trial in range(trials):
+        x = -np.sort(-(rng.random(1_500) < 0.9).astype(float))
+        for seed in (1 + trial * 2**40, unlucky):
+            at = blocks_of(0, x.size, seed)
+            parts = [x[at == block] for block in np.unique(at)]
+            sums = [[getattr(p, what)() for p in parts] for what in ("mean", "var")]
+            over = b.block_mean_lower([p.size for p in parts], *sums, delta) > 0.9
+            wrong, mutant = wrong + (over and seed != unlucky), mutant + (over and seed == unlucky)
+    assert violations_at_most(wrong / trials, delta, trials)
+    assert not violations_at_most(mutant / trials, delta, trials)
+
+
 def test_blocks_are_drawn_by_positions_and_few():
     whole = blocks_of(0, 100_000)
     np.testing.assert_array_equal(whole[777:9_000], blocks_of(777, 9_000 - 777))

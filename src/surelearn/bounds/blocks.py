@@ -72,7 +72,7 @@ def block_mean_lower(
 
     Bets presume that which block a row is in does not depend on its loss: in a file whose parts are
     sorted by their losses, blocks of neighboring rows refute any mean. `surelearn.data.block_sums`
-    draws the block of a row by its position.
+    draws the block of a row by its position and the hash of the file.
 
     Where losses are uniform the slack is 1.8, 1.3 and 1.1 times smaller than that of `moments_lower`
     at n = 200, 10⁴ and 10⁶ (δ = 0.05), and 1.3, 1.1 and 1.1 times that of `betting_lower`, which

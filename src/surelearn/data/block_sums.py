@@ -2,7 +2,7 @@
 
 Numbers are rounded to whole steps of their range before they are added up, so that sums are exact
 and do not depend on how rows are cut into pieces. Which block a row is in depends on its position
-alone, by a random number, so that the order of the blocks says nothing about numbers, however the
+and on the file's hash, by a random number, so that the order of the blocks says nothing about numbers, however the
 file is sorted.
 """
 
@@ -80,8 +80,11 @@ Blocks = dict[int, Sums]  # in ascending order; blocks without such rows are lef
 
 
 @numba.njit(cache=True)
-def blocks_of(first: int, n: int) -> Steps:
-    """The blocks of the n rows (or groups) from this one on, by their positions alone.
+def blocks_of(first: int, n: int, seed: int = 0) -> Steps:
+    """The blocks of the n rows (or groups) from this one on, by their positions and a seed alone.
+
+    The seed is that of a file: with one for all, what was drawn for the first rows would favor, or not,
+    every file that is sorted in the same way.
 
     A row is in the last block with probability 1/9, in the one before with 1/9 of the rest, and so on:
     a file of any length has few blocks (about 180 of 10⁹ rows), and the first ones are small. The
@@ -96,7 +99,7 @@ def blocks_of(first: int, n: int) -> Steps:
     found = np.empty(n, dtype=np.int32)
     scale = 1.0 / np.log1p(-1.0 / (GROWTH + 1))
     for i in range(n):
-        z = np.uint64(first + i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z = np.uint64(seed) + np.uint64(first + i + 1) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)

@@ -160,12 +160,13 @@ def count(
     """
     found = look(source, header) if opened is None else opened
     stamp = _stamp(found.parts)
-    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts)
+    known = _hash(found.parts)
+    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts, seed_of(known))
     for batch in found.batches(tally.names, header):
         tally.add(batch)
         progress(tally.rows, found.rows)
     made = tally.counted()
-    made.hash = _hash(found.parts)
+    made.hash = known
     if _stamp(found.parts) != stamp:
         raise DataError(f"{found.name} changed while it was read: run the command again.")
     return made
@@ -380,6 +381,11 @@ def _hash(parts: Sequence[Path]) -> str:
     return f"sha256:{hashlib.sha256('|'.join(digests).encode()).hexdigest()}"
 
 
+def seed_of(known: str) -> int:
+    """What blocks of rows are drawn with, from the hash of a file."""
+    return int(known.removeprefix("sha256:")[:15], 16)
+
+
 # ── Counting ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -392,7 +398,9 @@ class _Tally:
         asked: tuple[tuple[str, ...], ...],
         graded: Graded | None,
         cuts: Mapping[str, Sequence[float]] | None = None,
+        seed: int = 0,
     ) -> None:
+        self._seed = seed
         self._cuts = {name: np.asarray(one, dtype=float) for name, one in (cuts or {}).items()}
         self._opened, self._asked, self._graded = opened, asked, graded
         self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
@@ -464,7 +472,7 @@ class _Tally:
     def _next_blocks(self, n: int) -> Steps:
         """The blocks of the next rows, or groups."""
         self._placed += n
-        return blocks_of(self._placed - n, n)
+        return blocks_of(self._placed - n, n, self._seed)
 
     def _plain(self, name: str, column: pa.Array) -> pa.Array:
         """A column's values, which have an order: numbers where the first rows have numbers."""

@@ -104,8 +104,8 @@ def one_pass(context: Context) -> Section | None:
     if counted.sums is not None:
         notes.append(
             "Grades were rounded down to a 2²⁴th of their range, those compared with up, and then"
-            " added up exactly, in blocks that are drawn by the position of a row: how the file is sorted"
-            " says nothing about its blocks."
+            " added up exactly, in blocks that are drawn by the position of a row and the hash of the file:"
+            " how the file is sorted says nothing about its blocks."
         )
     return ONE_PASS.says(notes=notes)
 
