@@ -1,27 +1,28 @@
-"""Bounds from blocks of rows: by a second route, near their worst case, when halved, and where the
-order of rows is no accident.
+"""Bounds from blocks of rows: by a second route, near their worst case, when halved, and where rows
+are sorted.
 """
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from tests.bounds.test_coverage import halved, violations_at_most
 
 from surelearn import bounds as b
-from surelearn.bounds import blocks
-from surelearn.data.block_sums import block_end
+from surelearn.data.block_sums import blocks_of
 
 DELTA, TRIALS = 0.05, 600
 
 
+def parts_of(x):
+    """The blocks of a sample, each with its rows."""
+    at = blocks_of(0, x.size)
+    return [x[at == block] for block in np.unique(at)]
+
+
 def cut(x):
     """Sizes, means and variances of the blocks of a sample."""
-    ends = [0]
-    while ends[-1] < x.size:
-        ends.append(min(block_end(ends[-1]), x.size))
-    parts = [x[i:j] for i, j in pairwise(ends)]
+    parts = parts_of(x)
     return [p.size for p in parts], [p.mean() for p in parts], [p.var() for p in parts]
 
 
@@ -29,24 +30,21 @@ def row_by_row(x, delta):
     """The same gambler, without sums: every mean on a grid is bet against on every row, by the
     inequality itself, and the capital is looked at after each block.
     """
-    wanted, n, past = math.log(1 / (0.99 * delta)), x.size, [0.5 - 0.5, 0.5 + 0.5]
+    wanted, n, past = math.log(1 / delta), x.size, [0.5 - 0.5, 0.5 + 0.5]
     grid = np.linspace(0, 1, 4001)
     capital, refuted, weight = np.zeros(grid.size), np.zeros(grid.size, dtype=bool), [0.5, 0.5]
-    start = 0
-    while start < n:
-        end = min(block_end(start), n)
+    for part in parts_of(x):
         mean = np.average(past, weights=weight)
         spread = np.average((np.array(past) - mean) ** 2, weights=weight)
         risked = min(0.75, math.sqrt(2 * wanted / (spread * n)) * mean)
         bet, kappa = risked / mean, (-math.log(1 - risked) - risked) / risked**2
-        for one in x[start:end]:
+        for one in part:
             y = bet * (one - mean)
             assert 1 + y >= math.exp(y - kappa * y * y) - 1e-12
             capital += bet * (one - grid) - kappa * y * y
             past.append(one)
             weight.append(1.0)
         refuted |= capital >= wanted
-        start = end
     return grid[refuted].max() if refuted.any() else 0.0
 
 
@@ -100,27 +98,52 @@ def test_a_mutant_whose_bets_are_chosen_at_every_look_is_seen():
     assert mutant / TRIALS > DELTA
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_sorted_rows_are_not_bet_on(reverse, monkeypatch):
-    rng, wrong, mutant = np.random.default_rng(2), 0, 0
-    for _ in range(60):
-        x = np.sort(rng.random(2_000))[:: -1 if reverse else 1]
-        found = cut(x)
-        assert blocks.order_matters(*found, DELTA)
-        lower = b.block_mean_lower(*found, DELTA)
-        variance = x.var(ddof=1)
-        assert lower == pytest.approx(b.moments_lower(x.mean(), variance, x.size, DELTA), rel=1e-9)
-        wrong += lower > 0.5
-        with monkeypatch.context() as patched:
-            patched.setattr(blocks, "_order_matters", lambda *given: False)  # noqa: ARG005
-            mutant += b.block_mean_lower(*found, DELTA) > 0.5
-    assert wrong <= 3 + 6
-    assert (mutant == 60) == reverse  # large numbers first refute any mean
+def runs(x, parts):
+    """The numbers with the largest first, in each of so many parts of equal means."""
+    return np.concatenate([-np.sort(-part) for part in np.array_split(x, parts)])
 
 
-def test_rows_in_no_order_are_seldom_taken_for_sorted():
-    rng = np.random.default_rng(3)
-    assert not any(blocks.order_matters(*cut(rng.random(3_000)), DELTA) for _ in range(400))
+@pytest.mark.parametrize("parts", [1, 8, 64])
+def test_however_a_file_is_sorted_its_blocks_do_not_tell(parts):
+    """The mutant cuts blocks of neighboring rows, as the file has them."""
+    rng, wrong, mutant, trials = np.random.default_rng(2), 0, 0, 300
+    for _ in range(trials):
+        x = runs(rng.random(4_000), parts)
+        wrong += b.block_mean_lower(*cut(x), DELTA) > 0.5
+        blocks = np.split(x, np.cumsum(np.sort(np.bincount(blocks_of(0, x.size))))[:-1])
+        blocks = [part for part in blocks if part.size]
+        sums = [[getattr(p, what)() for p in blocks] for what in ("mean", "var")]
+        mutant += b.block_mean_lower([p.size for p in blocks], *sums, DELTA) > 0.5
+    assert violations_at_most(wrong / trials, DELTA, trials)
+    assert mutant == trials or parts == 64
+
+
+def test_files_that_are_sorted_alike_have_blocks_of_their_own():
+    """The mutant draws the same blocks for all: what happened to the first rows happens to each file."""
+    rng, delta, trials, wrong, mutant = np.random.default_rng(5), 0.15, 300, 0, 0
+    unlucky = 7_696_581_394_439  # one of 25 that were tried
+    for trial in range(trials):
+        x = -np.sort(-(rng.random(1_500) < 0.9).astype(float))
+        for seed in (1 + trial * 2**40, unlucky):
+            at = blocks_of(0, x.size, seed)
+            parts = [x[at == block] for block in np.unique(at)]
+            sums = [[getattr(p, what)() for p in parts] for what in ("mean", "var")]
+            over = b.block_mean_lower([p.size for p in parts], *sums, delta) > 0.9
+            wrong, mutant = wrong + (over and seed != unlucky), mutant + (over and seed == unlucky)
+    assert violations_at_most(wrong / trials, delta, trials)
+    assert not violations_at_most(mutant / trials, delta, trials)
+
+
+def test_blocks_are_drawn_by_positions_and_few():
+    whole = blocks_of(0, 100_000)
+    np.testing.assert_array_equal(whole[777:9_000], blocks_of(777, 9_000 - 777))
+    sizes = np.bincount(whole, minlength=256)[::-1]
+    wanted = 100_000 / 9 * (8 / 9) ** np.arange(256)
+    assert np.all(np.abs(sizes - wanted) < 5 * np.sqrt(wanted) + 5)
+    assert np.count_nonzero(sizes) < 130
+    late = blocks_of(10**12, 90_000)  # positions of any size
+    assert abs(np.mean(late == 255) - 1 / 9) < 0.006
+    assert abs(np.corrcoef(whole[1:], whole[:-1])[0, 1]) < 0.02
 
 
 @pytest.mark.parametrize(("n", "least"), [(200, 1.5), (10_000, 1.2), (200_000, 1.08)])

@@ -203,6 +203,9 @@ def test_classes_without_rows_and_rows_without_a_class(here, shell):
     assert shell.run(f"{ASKED} --sets 0.6 --out d").exit_code == 0
     made = Certificate.from_json((here / "d" / "certificate.json").read_text())
     assert made.facts["set.unknown"] == (table["label"] == "dog").sum()
+    assert shell.run(f"{ASKED} --sets 0.6 --per-class --out e").exit_code == 0
+    found = json.loads((here / "e" / "audit.json").read_text())
+    assert "new rows of each class that can be in one**" in found["verdict"]["sentence"]
 
 
 def test_new_rows_get_their_set_and_the_probability_of_the_class_that_matters(

@@ -126,6 +126,51 @@ def _against_sets(certificate: Certificate) -> Iterator[str]:
             yield f"{claim.label}: there is no threshold of its sets"
 
 
+def _against_blocks(certificate: Certificate) -> Iterator[str]:
+    """In what numbers of blocks of rows are others than those of all rows, and their range another than
+    the options say.
+    """
+    values, options = certificate.facts.values, certificate.facts.options
+    for key in values:
+        name, _, fact = key.rpartition(".")
+        if fact != "block_sizes":
+            continue
+        n = values.get(f"{name}.n", values.get("loss.n"))  # differences are of all rows
+        try:
+            sizes, means, variances = (
+                [float(one) for one in values[f"{name}.block_{of}"]]
+                for of in ("sizes", "means", "variances")
+            )
+            rows = math.fsum(sizes)
+            mean = math.fsum(map(math.prod, zip(sizes, means, strict=True))) / max(rows, 1)
+            off = [v + (m - mean) ** 2 for m, v in zip(means, variances, strict=True)]
+            spread = math.fsum(map(math.prod, zip(sizes, off, strict=True))) / max(rows - 1, 1)
+        except (TypeError, ValueError, KeyError, OverflowError):
+            yield f"the blocks of {name!r} cannot be read"
+            continue
+        wanted = (n, values.get(f"{name}.mean"), values.get(f"{name}.variance"))
+        # a mean of differences may be next to nothing: the size of the numbers is what is compared
+        scale = max(map(abs, means), default=0.0)
+        if not all(
+            isinstance(other, int | float) and abs(one - other) <= TOLERANCE * (size + abs(other))
+            for one, other, size in zip(
+                (rows, mean, spread), wanted, (0, scale, scale**2), strict=True
+            )
+        ):
+            yield f"fact {name!r} is not what its blocks give"
+    try:
+        low, high = map(float, options.get("loss_range") or (0.0, 1.0))
+    except (TypeError, ValueError):
+        low = high = math.nan
+    for claim in certificate.claims:
+        if "sizes" not in claim.sources:
+            continue
+        stated = {"low": low, "high": high, "span": high - low}
+        for name in stated.keys() & claim.inputs.keys():
+            if not same_value(claim.inputs[name], stated[name]):
+                yield f"{claim.label}: its {name} is not that of the options"
+
+
 def verify_claims(
     certificate: Certificate,
     measured: Mapping[str, Any] | None,
@@ -148,6 +193,7 @@ def verify_claims(
         *_against_options(certificate),
         *_against_walk(certificate),
         *_against_sets(certificate),
+        *_against_blocks(certificate),
     ]
     spent = math.fsum(claim.delta for claim in certificate.together)
     if spent > certificate.delta * (1 + TOLERANCE):

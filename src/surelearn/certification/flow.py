@@ -376,7 +376,7 @@ def certify_counted(
 
     The claims, and how δ is divided among them, are those of `certify`. Rates are binomial as there;
     gains rest on `paired_counts`, mean costs on `moments_upper`, which need neither the rows nor their
-    order, and grades on `block_mean_lower`, which bets in the order of the file.
+    order, and grades on `block_mean_lower`, which bets on blocks of rows that are drawn by their positions in the file.
 
     Parameters
     ----------

@@ -1,7 +1,9 @@
-"""Sums of numbers in a stated range, in blocks of rows in the order of a file.
+"""Sums of numbers in a stated range, in blocks of rows that are drawn by the rows' positions in a file.
 
 Numbers are rounded to whole steps of their range before they are added up, so that sums are exact
-and do not depend on how rows are cut into pieces.
+and do not depend on how rows are cut into pieces. Which block a row is in depends on its position
+and on the file's hash, by a random number, so that the order of the blocks says nothing about numbers, however the
+file is sorted.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import numpy.typing as npt
 from surelearn.data.columns import Values
 
 STEPS = 1 << 24  # of a stated range
-FIRST_BLOCK, GROWTH = 32, 16  # rows of the first blocks; later ones are a 16th of the rows before
+BLOCKS = 256
+GROWTH = 8  # a block has an eighth of the rows before it, on average
 _WORD = 32  # bits: sums of squares are kept in two words
 Steps = npt.NDArray[np.int32]
 
@@ -73,21 +76,36 @@ class Sums:
         self.gain_squares += (gain_high << _WORD) + gain_low
 
 
-Blocks = dict[
-    int, Sums
-]  # by the block's position in the file; blocks without such rows are left out
+Blocks = dict[int, Sums]  # in ascending order; blocks without such rows are left out
 
 
-def block_end(start: int) -> int:
-    """Where the block ends that starts with this row (or group): 32 rows, later a 16th of those before
-    it, so that a file of any length has few blocks (262 of 10⁹ rows).
+@numba.njit(cache=True)
+def blocks_of(first: int, n: int, seed: int = 0) -> Steps:
+    """The blocks of the n rows (or groups) from this one on, by their positions and a seed alone.
+
+    The seed is that of a file: with one for all, what was drawn for the first rows would favor, or not,
+    every file that is sorted in the same way.
+
+    A row is in the last block with probability 1/9, in the one before with 1/9 of the rest, and so on:
+    a file of any length has few blocks (about 180 of 10⁹ rows), and the first ones are small. The
+    random numbers are those of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, OOPSLA 2014), which
+    gives the hundredth of them without the others.
 
     Examples
     --------
-    >>> block_end(0), block_end(32), block_end(1600)
-    (32, 64, 1700)
+    >>> blocks_of(0, 6).tolist() == [*blocks_of(0, 2).tolist(), *blocks_of(2, 4).tolist()]
+    True
     """
-    return start + max(FIRST_BLOCK, start // GROWTH)
+    found = np.empty(n, dtype=np.int32)
+    scale = 1.0 / np.log1p(-1.0 / (GROWTH + 1))
+    for i in range(n):
+        z = np.uint64(seed) + np.uint64(first + i + 1) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+        part = (np.float64(z >> np.uint64(11)) + 1.0) / 2.0**53  # in (0, 1]
+        found[i] = BLOCKS - 1 - min(int(np.log(part) * scale), BLOCKS - 1)
+    return found
 
 
 def total(blocks: Iterable[Sums]) -> Sums:
@@ -97,24 +115,6 @@ def total(blocks: Iterable[Sums]) -> Sums:
         for one in fields(Sums):
             setattr(made, one.name, getattr(made, one.name) + getattr(block, one.name))
     return made
-
-
-class Place:
-    """Where in a file the next row (or group) stands: which block, and which row that began with."""
-
-    def __init__(self) -> None:
-        self.block, self.began, self.next = 0, 0, 0
-
-    def cut(self, n: int) -> list[tuple[int, slice]]:
-        """The blocks of the next n rows, and which of these are in each."""
-        pieces, start, last = list[tuple[int, slice]](), self.next, self.next + n
-        while self.next < last:
-            end = min(block_end(self.began), last)
-            pieces.append((self.block, slice(self.next - start, end - start)))
-            self.next = end
-            if end == block_end(self.began):
-                self.block, self.began = self.block + 1, end
-        return pieces
 
 
 def moments(n: int, total: Fraction | int, squares: Fraction | int) -> tuple[float, float]:

@@ -4,7 +4,8 @@ of columns occur together, and sums of numbers.
 Parquet is decoded to codes of its dictionaries, of the columns that are asked for alone; Arrow, JSON
 lines and delimited text (gzipped or not) come in pieces, whose values are coded. Everything that is kept are
 whole numbers, so that the result does not depend on how rows are cut into pieces. Counts do not depend on
-the order of the rows; sums are kept of blocks of rows, for bounds that bet in their order.
+the order of the rows; sums are kept of blocks of rows, drawn by their positions, for bounds that bet on one block
+after the other.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ import pyarrow.compute
 from surelearn import files
 from surelearn.data import opening
 from surelearn.data.arrow import plain_frame
-from surelearn.data.block_sums import Blocks, Graded, Place, Steps, Sums, add_up, in_steps
+from surelearn.data.block_sums import (
+    BLOCKS,
+    Blocks,
+    Graded,
+    Steps,
+    Sums,
+    add_up,
+    blocks_of,
+    in_steps,
+)
 from surelearn.data.columns import DataError, NotCountableError, Values, shown, type_text
 from surelearn.data.delimited import from_text
 from surelearn.data.feather import FeatherSource
@@ -55,6 +65,7 @@ BATCH = 1 << 20  # rows
 HEAD_ROWS = 200_000  # that are looked at as a table: by which it is known again, and searched
 MOST_DISTINCT = 10_000  # values of a column that are counted
 MOST_CELLS = 1 << 22  # combinations of values
+_FEW_CELLS = 1 << 10  # with so many, all blocks of each are held at once
 _HASHED = 1 << 20
 _HEAD_BATCH = 1 << 16
 Codes = npt.NDArray[np.int32]
@@ -149,12 +160,13 @@ def count(
     """
     found = look(source, header) if opened is None else opened
     stamp = _stamp(found.parts)
-    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts)
+    known = _hash(found.parts)
+    tally = _Tally(found, tuple(dict.fromkeys(asked)), graded, cuts, seed_of(known))
     for batch in found.batches(tally.names, header):
         tally.add(batch)
         progress(tally.rows, found.rows)
     made = tally.counted()
-    made.hash = _hash(found.parts)
+    made.hash = known
     if _stamp(found.parts) != stamp:
         raise DataError(f"{found.name} changed while it was read: run the command again.")
     return made
@@ -232,11 +244,12 @@ def look(source: str | Path, header: bool | None = None) -> Opened:
         first = read_json_lines(path.name, first_lines(path, HEAD_ROWS))
         raw = Raw(path.name, path, plain(first, path.name))
         return Opened(path.name, path, parts, kind, _about(path), raw)
-    rows, columns = 0, None
+    rows, columns, types = 0, None, None
     for part in parts:
         opened = _source(part, kind)
-        names = tuple(opened.schema.names)
-        rows += opened.rows if isinstance(opened, ParquetSource) else 0
+        names, held = tuple(opened.schema.names), tuple(opened.schema.types)
+        some = opened.rows if isinstance(opened, ParquetSource) else None
+        rows += some or 0
         opened.close()
         columns = columns or names
         if names != columns:
@@ -244,6 +257,16 @@ def look(source: str | Path, header: bool | None = None) -> Opened:
                 f"{path.name}: {part.name} has other columns than {parts[0].name}: a table in several"
                 " files needs the same columns, in the same order, in each."
             )
+        if some == 0:
+            continue
+        types = types or held
+        for name, one, first in zip(columns, held, types, strict=True):
+            if one != first:
+                raise NotCountableError(
+                    f"{path.name}: column {shown(name)} is {one} in {part.name} and {first} in"
+                    f" {parts[0].name}, and one pass reads one type: save all alike, or leave out"
+                    " --one-pass."
+                )
     raw = Raw(path.name, path, plain(_first_rows(parts, kind), path.name))
     return Opened(path.name, path, parts, kind, rows or None, raw)
 
@@ -358,6 +381,11 @@ def _hash(parts: Sequence[Path]) -> str:
     return f"sha256:{hashlib.sha256('|'.join(digests).encode()).hexdigest()}"
 
 
+def seed_of(known: str) -> int:
+    """What blocks of rows are drawn with, from the hash of a file."""
+    return int(known.removeprefix("sha256:")[:15], 16)
+
+
 # ── Counting ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -370,7 +398,9 @@ class _Tally:
         asked: tuple[tuple[str, ...], ...],
         graded: Graded | None,
         cuts: Mapping[str, Sequence[float]] | None = None,
+        seed: int = 0,
     ) -> None:
+        self._seed = seed
         self._cuts = {name: np.asarray(one, dtype=float) for name, one in (cuts or {}).items()}
         self._opened, self._asked, self._graded = opened, asked, graded
         self._counted = tuple(dict.fromkeys(name for names in asked for name in names))
@@ -383,7 +413,7 @@ class _Tally:
         self._types: dict[str, pa.DataType] = {}
         self._cells: dict[tuple[str, ...], Counter[Cell]] = {names: Counter() for names in asked}
         self._sums: dict[tuple[str, ...], dict[Cell, Blocks]] = {names: {} for names in asked}
-        self._place = Place()
+        self._placed = 0  # rows, or groups, that are in blocks
         self._missing, self._outside = [0, 0], (0, 0.0)
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -398,7 +428,7 @@ class _Tally:
             values = self._plain(self._groups.column, batch.column(self._groups.column))
             self._add_groups(*self._groups.means(values, *numbers))
             numbers = None
-        pieces = [] if numbers is None else self._place.cut(batch.num_rows)
+        blocks = None if numbers is None else self._next_blocks(batch.num_rows)
         for names in self._asked:
             widths = [len(global_codes[name]) for name in names]
             size = int(np.prod(widths, dtype=float))
@@ -410,15 +440,12 @@ class _Tally:
             joint = _joint([codes[name] for name in names], widths, batch.num_rows)
             if joint is None:
                 raise DataError(f"{self._opened.name} is damaged: a code is beyond its dictionary.")
-            if numbers is None:
+            if numbers is None or blocks is None:
                 self._add_cells(names, joint, size, global_codes, widths)
                 continue
-            for block, rows in pieces:
-                found = np.zeros((size, 8), dtype=np.int64)
-                add_up(joint[rows], numbers[0][rows], numbers[1][rows], found)
-                for at in np.flatnonzero(found[:, 0]).tolist():
-                    cell = _cell(at, names, global_codes, widths)
-                    self._sums[names].setdefault(cell, {}).setdefault(block, Sums()).add(found[at])
+            for at, block, found in _in_blocks(joint, size, blocks, *numbers):
+                cell = _cell(at, names, global_codes, widths)
+                self._sums[names].setdefault(cell, {}).setdefault(block, Sums()).add(found)
         self.rows += batch.num_rows
 
     def _add_cells(
@@ -437,11 +464,15 @@ class _Tally:
 
     def _add_groups(self, ours: Steps, other: Steps) -> None:
         """Add the means of groups."""
-        blocks = self._sums.setdefault((), {}).setdefault((), {})
-        for block, some in self._place.cut(ours.size):
-            found = np.zeros((1, 8), dtype=np.int64)
-            add_up(np.zeros(some.stop - some.start, np.int32), ours[some], other[some], found)
-            blocks.setdefault(block, Sums()).add(found[0])
+        sums = self._sums.setdefault((), {}).setdefault((), {})
+        alone = np.zeros(ours.size, np.int32)
+        for _, block, found in _in_blocks(alone, 1, self._next_blocks(ours.size), ours, other):
+            sums.setdefault(block, Sums()).add(found)
+
+    def _next_blocks(self, n: int) -> Steps:
+        """The blocks of the next rows, or groups."""
+        self._placed += n
+        return blocks_of(self._placed - n, n, self._seed)
 
     def _plain(self, name: str, column: pa.Array) -> pa.Array:
         """A column's values, which have an order: numbers where the first rows have numbers."""
@@ -505,6 +536,7 @@ class _Tally:
             or pa.types.is_integer(column.type)
             or pa.types.is_decimal(column.type)
             or pa.types.is_boolean(column.type)
+            or pa.types.is_null(column.type)
         ):
             values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         else:
@@ -620,6 +652,20 @@ def _cell(
         at, code = divmod(at, width)
         found.append(known[name][code])
     return tuple(reversed(found))
+
+
+def _in_blocks(
+    joint: Codes, size: int, blocks: Steps, ours: Steps, other: Steps
+) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
+    """The cells and blocks that have rows, each with what `add_up` finds there."""
+    within = joint * np.int32(BLOCKS) + blocks
+    used = np.arange(size * BLOCKS if size <= _FEW_CELLS else 0)
+    if size > _FEW_CELLS:
+        used, within = np.unique(within, return_inverse=True)
+    found = np.zeros((used.size, 8), dtype=np.int64)
+    add_up(within.astype(np.int32, copy=False), ours, other, found)
+    for i in np.flatnonzero(found[:, 0]).tolist():
+        yield *divmod(int(used[i]), BLOCKS), found[i]
 
 
 def _joint(codes: Sequence[Codes], widths: Sequence[int], n: int) -> Codes | None:

@@ -54,7 +54,7 @@ class SortedGroups:
         if not len(values):
             return self._none(), self._none()
         if self._last is not None:
-            values = pa.concat_arrays([self._last, values])
+            values = pa.concat_arrays(self._alike(self._last, values))
         new = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(new) + 1  # where another group begins, by position in values
         self._check_order(values, starts)
@@ -77,6 +77,18 @@ class SortedGroups:
         self.groups += 1
         down, up = self._sums[0] // self._size, -(-self._sums[1] // self._size)
         return np.array([down], np.int32), np.array([up][: int(paired)], np.int32)
+
+    def _alike(self, last: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """Both of one type: whole numbers in one piece of a text are fractions in another."""
+        if last.type == values.type:
+            return last, values
+        try:
+            return last.cast(pa.float64()), values.cast(pa.float64())
+        except pa.ArrowException:  # numbers beyond 2⁵³ would become one
+            raise NotCountableError(
+                f"{self.table}, --group column {shown(self.column)} holds whole numbers beyond 2⁵³ and"
+                " fractions: leave out --one-pass."
+            ) from None
 
     def _of(self, i: int, starts: Indices, numbers: Steps) -> npt.NDArray[np.int64]:
         """The sums of the groups that end here; that of the last one is kept."""

@@ -30,7 +30,7 @@ def as_coverage(claim: Claim, certificate: Certificate) -> Claim:
     return clopper_pearson_lower.certify(
         successes=rank,
         n=n,
-        delta=delta,
+        delta=delta * claim.candidates,  # which is divided again
         quantity="interval_coverage",
         label=_label(claim, certificate),
         covers=claim.covers,

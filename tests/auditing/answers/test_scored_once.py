@@ -11,7 +11,8 @@ from surelearn.auditing.answers.scored_once import GRID, CountedScores, walk_ove
 from surelearn.auditing.options import OptionError
 from surelearn.auditing.verification import verify_folder
 from surelearn.bounds import clopper_pearson_lower
-from surelearn.certification import MOST_THRESHOLDS, certify_counted
+from surelearn.certification import certify_counted
+from surelearn.certification.beforehand import MOST_THRESHOLDS
 from surelearn.data import DataError
 from surelearn.operating import Requirement
 

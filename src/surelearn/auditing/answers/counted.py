@@ -55,7 +55,7 @@ class CountedAnswers:
     model, rival : the answers, and those compared with; they hold no rows
     classes, unseen : the labels of the truth; other words among the answers
     cells : how many rows are alike
-    sums : of grades, in blocks of rows, or of groups, in the order of the file
+    sums : of grades, in blocks of rows, or of groups, drawn by their positions in the file
     scores : of a class, where scores and no answers were counted
     groups : how many groups the rows are of, where grades are means over groups
     slices : the subpopulations

@@ -8,9 +8,6 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.sections.performance import MOST_CLASSES
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.auditing.writing import Entry
-from surelearn.bounds.blocks import order_matters
-from surelearn.certificate import Certificate
-from surelearn.claim import Claim, Finding
 from surelearn.data.counting import HEAD_ROWS
 from surelearn.plain import show
 from surelearn.report import PageTable, Section
@@ -107,36 +104,10 @@ def one_pass(context: Context) -> Section | None:
     if counted.sums is not None:
         notes.append(
             "Grades were rounded down to a 2²⁴th of their range, those compared with up, and then"
-            " added up exactly."
+            " added up exactly, in blocks that are drawn by the position of a row and the hash of the file:"
+            " how the file is sorted says nothing about its blocks."
         )
     return ONE_PASS.says(notes=notes)
-
-
-def out_of_order(certificate: Certificate) -> tuple[Finding, ...]:
-    """SL127 where grades depend on the place of their rows in the file, so that bounds do not bet on
-    their order.
-    """
-    odd = [claim for claim in certificate.together if _is_out_of_order(claim)]
-    if not odd:
-        return ()
-    text = (
-        f"{odd[0].label[:1].upper()}{odd[0].label[1:]}: grades depend on the place of their rows in the"
-        " file, more than chance explains; is it sorted by them, or did they change over time? Its"
-        " bound does not use the order of the rows."
-    )
-    return (Finding(code="SL127", text=text, severity="warning", numbers={"claims": len(odd)}),)
-
-
-def _is_out_of_order(claim: Claim) -> bool:
-    inputs = dict(claim.inputs)
-    if "sizes" not in inputs or "variances" not in inputs:
-        return False
-    span = inputs.pop("span", None)
-    low, high = (-span, span) if span else (inputs.get("low", 0.0), inputs.get("high", 1.0))
-    sizes, means, variances, delta = (
-        inputs[one] for one in ("sizes", "means", "variances", "delta")
-    )
-    return order_matters(sizes, means, variances, delta, low, high)
 
 
 PERFORMANCE = Entry(key="performance", title="Performance", write=performance)

@@ -96,7 +96,7 @@ def audit_counted(
         y=units.y,
         groups=units.groups,
         columns=(),
-        findings=(*counted.findings, *search.found, *counts_told.out_of_order(certificate)),
+        findings=(*counted.findings, *search.found),
         split=None,
         selection=None,
         model=counted.model,

@@ -54,6 +54,7 @@ from surelearn.selection.sketch import sketch
 from surelearn.slicing import cut_at
 from surelearn.subject.recorded import RecordedAnswers
 
+WIDEST = 1e150  # a range of grades whose squares are added up
 TILED = 1_000  # rows that values are repeated to before they are taken for labels or numbers
 Progress = Callable[[int, int | None], None]
 
@@ -144,6 +145,11 @@ class _Counter:
             if not (np.isfinite(high - low) and low < high):
                 raise DataError(
                     f"--loss-range {low:g} {high:g} must be two finite numbers, the lower one first."
+                )
+            if not (1 / WIDEST < high - low < WIDEST and max(-low, high) < WIDEST):
+                raise NotCountableError(
+                    f"--loss-range {low:g} {high:g} has a length whose square is no number, and one"
+                    " pass adds squares up: leave out --one-pass, or scale the grades."
                 )
             graded = Graded(roles.grade, roles.against, low, high, roles.group)
             rows = [] if roles.group else [(), *((column,) for column in self._columns())]

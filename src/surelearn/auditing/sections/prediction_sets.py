@@ -66,7 +66,10 @@ def clause(context: Context) -> str:
     rows = (
         "new rows" if context.groups is None else f"random rows of new {context.group_name} values"
     )
-    whose = f"{all_but(sets.alpha)} of {rows}{' of each class' if sets.per_class else ''}"
+    # a label that the model does not know is in no set
+    odd = " that can be in one" if context.certificate.facts.options.get("unseen") else ""
+    each = f" of each class{odd}" if sets.per_class else ""
+    whose = f"{all_but(sets.alpha)} of {rows}{each}"
     size = SetSizes.of(context.certificate).mean
     return (
         f" Prediction sets hold the true label of at least **{whose}**, and {size:.2f} labels on average"
