@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "keys": {"record"},
     "fingerprint": {"earlier", "keys", "seeds", "subject", "types"},
     "profiles": {"types"},
-    "subject": {"documents", "earlier", "keys", "lacking", "profiles", "seeds", "types"},
+    "subject": {"documents", "earlier", "keys", "lacking", "losses", "profiles", "seeds", "types"},
     "processes": set(),
     "unpacking": set(),
     "jobs": {"lacking", "processes"},

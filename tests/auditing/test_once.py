@@ -238,7 +238,7 @@ WRONG = {
     "largest_group": (0, "largest_group must be a whole number of at least 1, not 0"),
     "effort": (None, "effort must be a finite number above 0, not None"),
     "population": ("all", "population must be 'labelled' or nothing, not 'all'"),
-    "skip": ("nonsense", f"skip must name sections among {', '.join(skippable())}, not 'nonsense'"),
+    "skip": ("nonsense", f"skip knows the sections {', '.join(skippable())}, not 'nonsense'"),
 }
 
 

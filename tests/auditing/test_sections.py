@@ -185,7 +185,7 @@ def test_every_section_can_be_skipped_and_is_named_as_it_stands(task, tmp_path):
 
 @pytest.mark.parametrize("key", ["data", "assumptions", "split"])
 def test_what_the_claims_rest_on_cannot_be_skipped(key, fitted):
-    with pytest.raises(ValueError, match=f"^skip must name sections among .*, not '{key}'"):
+    with pytest.raises(ValueError, match=f"^skip knows the sections .*, not '{key}'"):
         surelearn.audit(*fitted, skip=key, **QUICK)
 
 
@@ -203,7 +203,7 @@ def test_one_section_is_skipped_by_its_name_alone(monkeypatch, fitted):
 @pytest.mark.parametrize("skip", [["nonsense"], ["attribution", "nonsense"], "nonsense"])
 def test_unknown_sections_are_refused(skip, fitted):
     with pytest.raises(
-        ValueError, match=r"^skip must name sections among over_time, .*columns, not 'nonsense'"
+        ValueError, match=r"^skip knows the sections over_time, .*columns, not 'nonsense'"
     ):
         surelearn.audit(*fitted, skip=skip, **QUICK)
 
@@ -219,7 +219,7 @@ def test_effort_is_a_finite_number_above_zero(effort, fitted):
     [
         (
             ["--skip", "nonsense"],
-            f"--skip must name sections among {', '.join(skippable())}, not 'nonsense'",
+            f"--skip knows the sections {', '.join(skippable())}, not 'nonsense'",
         ),
         (["--effort", "0"], "--effort must be a finite number above 0, not 0"),
         (["--effort", "nan"], "--effort must be a finite number above 0, not nan"),

@@ -203,7 +203,7 @@ class Options:
         if unknown := sorted(set(self.skip) - set(known)):
             raise OptionError(
                 lambda name: (
-                    f"{name} must name sections among {', '.join(known)}, not {unknown[0]!r}"
+                    f"{name} knows the sections {', '.join(known)}, not {unknown[0]!r}"
                 ),
                 "skip",
             )

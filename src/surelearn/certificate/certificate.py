@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -225,7 +226,9 @@ class Certificate:
             return None
         if "slices" in what:
             columns = {"slices": Cuts.from_options(what["slices"]), **columns}
-        return freeze(measure(model, X, y, Measurement.from_options(what), **columns))
+        measured = Measurement.from_options(what)
+        rows = partial(self.facts.hashes.get, "rows", "")
+        return freeze(measure(model, X, y, measured, rows_hash=rows, **columns))
 
     def published(self) -> Certificate:
         """The certificate as it may be passed on: in the place of losses per row (or group) stand

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -207,7 +209,7 @@ def certify(
     '≤ 5.1%'
     >>> rates = np.random.default_rng(0).beta(1, 9, 500)  # of 500 recordings, made by anything
     >>> certify(losses=rates, loss="word error rate")["mean_loss"].bound()
-    '≤ 0.1101'
+    '≤ 0.1105'
     """
     asked = dict(locals())
     stated.fraction("delta", delta)
@@ -304,6 +306,8 @@ def certify(
         raise ValueError(
             "novel goes with independent contents, not with groups: a new group is novel by itself"
         )
+    what, units = replace(what, order="rows"), _units(X, taken, (groups, baseline_losses, weights))
+    rows_hash = cache(lambda: fingerprint_rows(units, y))
     values = measure(
         model,
         X,
@@ -317,14 +321,13 @@ def certify(
         baseline_losses=baseline_losses,
         weights=weights,
         further=further,
+        rows_hash=rows_hash,
     )
     if what.weight_bound is not None and not what.proportional:
         check_mean_weight(values, what.weight_bound)
     walk = f" {what.require} {what.thresholds}" if what.require else ""
     walk += f" {set_score}" if sets is not None and set_score != Measurement.set_score else ""
-    hashes, looks = _identity(
-        model, X, y, baseline, taken, (groups, baseline_losses, weights), walk
-    )
+    hashes, looks = _identity(model, units, y, baseline, taken, rows_hash(), walk)
     facts = Facts(
         subject=describe(model) if model is not None else f"{what.loss} per unit",
         setting=_setting(values, what, known=model is not None) + looks,
@@ -437,37 +440,43 @@ def certify_counted(
     return Certificate(facts=made, claims=claims, lacking=tuple(writer.lacking), delta=delta)
 
 
-def _identity(
-    model: Model,
-    X: RowsLike | None,
-    y: npt.ArrayLike | None,
-    baseline: Model,
-    losses: AnyArray | None,
-    columns: tuple[Any, ...],
-    walk: str = "",
-) -> tuple[dict[str, str], str]:
-    """Hashes of what was certified, and which look at these rows it is.
+def _units(X: RowsLike | None, losses: AnyArray | None, columns: tuple[Any, ...]) -> Any:
+    """What rows are known by.
 
     Units that are not given are known by what else is said of each of them (groups, a baseline's
     losses, weights), so that several losses of the same units are several looks; by the losses
     themselves where there is nothing else.
     """
-    hashes = {} if model is None else {"model": fingerprint_model(model)}
-    others = {} if baseline is None else {"baseline": fingerprint_model(baseline)}
-    if losses is None:
-        hashes |= {"rows": fingerprint_rows(X, y), **others}
-        name = (
-            hashes["model"] if walk == "" or hashes["model"] == UNHASHED else hashes["model"] + walk
-        )
-        return hashes, _looks_here(name, X, np.asarray(y))
-    made, none = fingerprint_rows((), losses), np.zeros(len(losses))
+    if losses is None or X is not None:
+        return X
     said = [
         np.asarray(column).astype(str)
         for column in columns
         if column is not None and not callable(column)
     ]
-    units = X if X is not None else np.column_stack(said) if said else losses
-    hashes |= {"rows": fingerprint_rows(units, y), "losses": made}
+    return np.column_stack(said) if said else losses
+
+
+def _identity(
+    model: Model,
+    units: Any,
+    y: npt.ArrayLike | None,
+    baseline: Model,
+    losses: AnyArray | None,
+    rows: str,
+    walk: str = "",
+) -> tuple[dict[str, str], str]:
+    """Hashes of what was certified, and which look at these rows it is."""
+    hashes = {} if model is None else {"model": fingerprint_model(model)}
+    others = {} if baseline is None else {"baseline": fingerprint_model(baseline)}
+    if losses is None:
+        hashes |= {"rows": rows, **others}
+        name = (
+            hashes["model"] if walk == "" or hashes["model"] == UNHASHED else hashes["model"] + walk
+        )
+        return hashes, _looks_here(name, units, np.asarray(y))
+    made, none = fingerprint_rows((), losses), np.zeros(len(losses))
+    hashes |= {"rows": rows, "losses": made}
     return hashes, _looks_here(
         hashes.get("model", made), units, none if y is None else np.asarray(y)
     )

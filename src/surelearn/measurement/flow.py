@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -52,14 +52,15 @@ def measure(
     baseline_losses: LossesPerUnit | None = None,
     weights: npt.ArrayLike | None = None,
     further: Sequence[Happened] = (),
+    rows_hash: Callable[[], str] = str,
 ) -> dict[str, Any]:
     """Predict once, or take the losses, and gather every fact that `certify` can make a claim of.
 
     A rate is kept as ``name.count`` of ``name.n`` rows or, with groups, as ``name.means``: one mean
     a group that has such rows. Other losses, and those to be compared row by row, are kept as
     ``name.losses``; with weights so are all, as means by weight, beside ``name.weights``. Samples
-    are put in a fixed pseudo-random order, since some theorems need an order that does not depend
-    on the losses.
+    are put in a pseudo-random order, drawn by ``rows_hash`` where ``what.order`` says so, since some
+    theorems need an order that does not depend on the losses.
 
     Raises
     ------
@@ -78,7 +79,8 @@ def measure(
         if by_losses
         else target_of(y, X)
     )
-    sampler = Sampler(truth.size, groups, weights_of(weights, truth.size, what))
+    drawn_by = rows_hash() if what.order == "rows" else ""
+    sampler = Sampler(truth.size, groups, weights_of(weights, truth.size, what), drawn_by)
     marks = {f"slice[{name}]": mask for name, mask in masks_of(slices, X, truth.size).items()}
     if novel is not None:
         marks["novel"] = mask_of("novel", novel, truth.size)

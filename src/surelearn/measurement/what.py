@@ -24,7 +24,7 @@ MOST_LOG_LOSS = -math.log(CLIP)
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
-_LATER = 18  # options that came after the first version: kept only where they are set
+_LATER = 19  # options that came after the first version: kept only where they are set
 
 
 class FurtherRate(NamedTuple):
@@ -84,6 +84,9 @@ class Measurement:
     banded : regression: whether intervals have a width of each row's own
     target_range : regression: what the target can be, as stated: intervals are clipped to it, and a
         target outside is a miss
+    order : what the order of the units is drawn by, in which some theorems need them: "rows", the hash
+        of the rows; "" in certificates that were made before that: one order for all rows, which is
+        an unlucky one for some files that are sorted by their losses
     """
 
     task: Task | Literal["losses"]
@@ -114,6 +117,7 @@ class Measurement:
     sets_delta: float = 0.0
     banded: bool = False
     target_range: tuple[float, float] | None = None
+    order: Literal["", "rows"] = ""
 
     def options(self) -> dict[str, Any]:
         """Plain options for the facts; the last ones, which came later, and those of other

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surelearn.lacking import Lacking
+from surelearn.losses import log_loss_slopes
 from surelearn.subject.forms import Closed, ModuleForm, NetworkForm
 from surelearn.types import AnyArray, Array
 
@@ -86,10 +87,8 @@ def _slopes(scores: Array, y: AnyArray, classes: tuple[Any, ...] | None) -> Arra
         return np.ones_like(scores)
     code = np.argmax(np.asarray(y)[:, None] == np.asarray(classes), axis=1)
     if scores.shape[1] == 1:
-        return 0.5 * (1 + np.tanh(0.5 * scores)) - code[:, None]
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return shares - np.eye(scores.shape[1])[code]
+        return log_loss_slopes(np.hstack([np.zeros_like(scores), scores]), code)[:, 1:]
+    return log_loss_slopes(scores, code)
 
 
 def _by_hand(form: NetworkForm, X: Array, weights: Array) -> Array:
