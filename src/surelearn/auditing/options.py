@@ -202,9 +202,7 @@ class Options:
         known = skippable()
         if unknown := sorted(set(self.skip) - set(known)):
             raise OptionError(
-                lambda name: (
-                    f"{name} knows the sections {', '.join(known)}, not {unknown[0]!r}"
-                ),
+                lambda name: f"{name} knows the sections {', '.join(known)}, not {unknown[0]!r}",
                 "skip",
             )
 
