@@ -249,9 +249,9 @@ def test_options_are_refused_by_the_name_of_the_argument(name):
         Options(**{name: value})
     assert str(error.value) == said
     assert error.value.in_terms_of({name: "--it"}) == said.replace(name, "--it", 1)
-    with pytest.raises(ValueError, match="must"):
+    with pytest.raises(ValueError, match=r"must|knows"):
         surelearn.audit("iris", **{name: value})
-    with pytest.raises(ValueError, match="must"):
+    with pytest.raises(ValueError, match=r"must|knows"):
         surelearn.gate("iris", max_risk=0.1, **{name: value})
 
 

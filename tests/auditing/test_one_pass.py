@@ -279,7 +279,9 @@ def test_groups_that_stand_together_are_bet_on_as_where_the_file_is_read_whole(
     for one, other in zip(once.certificate.together, whole.certificate.together, strict=True):
         assert (one.quantity, one.label, one.delta) == (other.quantity, other.label, other.delta)
         assert one.measured == pytest.approx(other.measured, abs=1e-6)
-        assert 0 < one.measured - one.value < 2.5 * (other.measured - other.value)
+        # an order may be a lucky one: then there is next to no slack
+        slack = max(other.measured - other.value, 0.012)
+        assert 0 < one.measured - one.value < 2.5 * slack
         assert one.assumptions[0] == other.assumptions[0] == GROUPS_IID
     assert once.verdict.kind == whole.verdict.kind
     for made in (once, whole):

@@ -63,13 +63,20 @@ def page_of(folder="surelearn-certify"):
 
 
 def same_claims(found, reference):
-    """All claims of the one in memory are in the certificate of the file."""
+    """All claims of the one in memory are in the certificate of the file, with the same values where
+    these do not depend on the order of the rows, which is drawn by what a row has: a file of answers
+    has more.
+    """
     there = {(claim.label, claim.theorem): claim for claim in found.claims}
     for claim in reference.claims:
         ours = there[claim.label, claim.theorem]
         assert ours.quantity == claim.quantity
         assert ours.confidence == pytest.approx(claim.confidence)
-        assert ours.value == pytest.approx(claim.value, abs=1e-6), claim.label
+        if {"losses", "baseline_losses"} & claim.inputs.keys():
+            assert ours.measured == pytest.approx(claim.measured, abs=1e-6), claim.label
+            assert ours.value == pytest.approx(claim.value, abs=0.12), claim.label
+        else:
+            assert ours.value == pytest.approx(claim.value, abs=1e-6), claim.label
     return len(reference.claims)
 
 
