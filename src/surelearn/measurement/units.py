@@ -39,7 +39,9 @@ class Sampler:
 
     The order is drawn by ``drawn_by``, which no loss should be foreseen from: the hash of the rows. One
     order for all files is as good where rows come in the order of their draws, but among all numbers of
-    rows there are some for which it is unlucky where a file is sorted by its losses.
+    rows there are some for which it is unlucky where a file is sorted by its losses. Of losses alone that
+    take a few values, sorted, the hash says as little as their counts: there an order can still be
+    unlucky for some of them.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class Sampler:
         return facts
 
     def ordered(self, values: Array) -> Array:
-        """One number per unit, in the fixed order."""
+        """One number per unit, in the order that was drawn."""
         return self._means(values, np.ones(len(values), dtype=bool))
 
     def mean(self, values: Array | Mask) -> float:
